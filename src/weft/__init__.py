@@ -1,0 +1,46 @@
+"""weft fine-tunes one BERT body on many sentence tasks at once.
+
+>>> import weft
+>>> weft.train("multitask", out="runs/first", data_dir="data")  # doctest: +SKIP
+>>> weft.load("runs/first").predict("sentiment", ["A quiet triumph."])  # doctest: +SKIP
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.api import train
+    from weft.errors import Interrupted, RunError, UserError
+    from weft.model import Model, Prediction, load
+    from weft.recipe import Recipe, load_recipe
+
+_HOMES = {
+    "train": "weft.api",
+    "load": "weft.model",
+    "Model": "weft.model",
+    "Prediction": "weft.model",
+    "Recipe": "weft.recipe",
+    "load_recipe": "weft.recipe",
+    "UserError": "weft.errors",
+    "RunError": "weft.errors",
+    "Interrupted": "weft.errors",
+}
+__all__ = [
+    "Interrupted",
+    "Model",
+    "Prediction",
+    "Recipe",
+    "RunError",
+    "UserError",
+    "load",
+    "load_recipe",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: `weft --help` should not wait for torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

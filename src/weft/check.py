@@ -1,0 +1,117 @@
+"""What can be known of a run before it starts."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from weft.data.dataset import Dataset
+from weft.data.tokenizer import Tokenizer
+from weft.experiment import build_network, build_plan, read_data
+from weft.nn.source import find_body
+from weft.recipe import Recipe
+from weft.schedules.base import Plan
+from weft.tasks.network import Network
+
+PAYS = 0.6
+"""share of the bare matrix-multiply rate that a training step reaches, for the estimate of time"""
+
+
+@dataclass(frozen=True)
+class SplitFacts:
+    task: str
+    split: str
+    rows: int
+    labels: str
+    median_tokens: int
+    longest: int
+    cut: int
+
+    def __str__(self) -> str:
+        cut = f", {self.cut:,} rows cut" if self.cut else ""
+        return (
+            f"{self.task} {self.split}: {self.rows:,} rows; {self.labels}; "
+            f"{self.median_tokens} tokens in the middle, {self.longest} at most{cut}"
+        )
+
+
+@dataclass(frozen=True)
+class Findings:
+    splits: list[SplitFacts]
+    steps: int
+    windows: str
+    seconds: float
+    parameters: int
+
+    def lines(self) -> Iterator[str]:
+        yield from (str(split) for split in self.splits)
+        yield self.windows
+        yield (
+            f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps, "
+            f"roughly {self.seconds / 60:.0f} minutes here (evaluations not counted)"
+        )
+
+
+def examine(recipe: Recipe) -> Findings:
+    """Read everything a run would read, build everything it would build, and train nothing."""
+    folder = find_body(recipe.body)
+    data = read_data(recipe, Tokenizer.load(folder))
+    network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder)
+    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, None)
+    splits = [
+        facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
+    ]
+    tokens = {name: float(task.train.token_counts().mean()) for name, task in data.items()}
+    first = plan.window(0)
+    batches = ", ".join(f"{first.count(task)} {task}" for task in first.tasks)
+    return Findings(
+        splits=splits,
+        steps=plan.steps,
+        windows=f"{len(plan.epoch_ends)} epochs, {plan.epoch_ends[0]:,} steps in the first; a step reads {batches}",
+        seconds=estimate_seconds(network, plan, tokens),
+        parameters=sum(p.numel() for p in network.parameters()),
+    )
+
+
+def facts(dataset: Dataset, split: str) -> SplitFacts:
+    counts = dataset.token_counts()
+    return SplitFacts(
+        dataset.task,
+        split,
+        len(dataset),
+        _distribution(dataset),
+        int(np.median(counts)),
+        int(counts.max()),
+        dataset.cut_rows(),
+    )
+
+
+def _distribution(dataset: Dataset) -> str:
+    labels = dataset.labels
+    if labels.is_numeric:
+        values = labels.in_units(np.asarray(dataset.targets, dtype=np.float64))
+        return f"labels {values.min():g} to {values.max():g}, mean {values.mean():.2f}"
+    counts = np.bincount(dataset.targets.astype(np.int64), minlength=len(labels.names))
+    shares = ", ".join(f"{name} {count / len(dataset):.0%}" for name, count in zip(labels.names, counts, strict=True))
+    return f"labels {shares}"
+
+
+def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
+    """From the matrix-multiply rate of this machine and the tokens of some windows."""
+    sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
+    per_step = np.mean([sum(w.count(task) * tokens[task] for task in w.tasks) for w in sample])
+    weights = sum(p.numel() for p in network.body.layers.parameters())
+    return float(6 * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
+
+
+def multiply_rate(width: int) -> float:
+    """Floating-point operations a second in the multiply that dominates a step."""
+    a, b = torch.randn(1024, width), torch.randn(width, 4 * width)
+    a @ b
+    start, runs = time.perf_counter(), 0
+    while time.perf_counter() - start < 0.2:
+        a @ b
+        runs += 1
+    return runs * 2 * 1024 * width * 4 * width / (time.perf_counter() - start)

@@ -1,0 +1,27 @@
+"""`weft check`"""
+
+import typer
+
+from weft.cli import options
+
+
+def check(
+    recipe: options.RecipeArgument,
+    data_dir: options.DataDir = None,
+    body: options.Body = None,
+    settings: options.Settings = None,
+) -> None:
+    """Look at everything that can be known before training; train nothing."""
+    options.require_folder(data_dir)
+    from rich.console import Console
+
+    from weft.check import examine
+    from weft.recipe import load_recipe
+
+    loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
+    console = Console(highlight=False)
+    with console.status("reading and tokenizing"):
+        findings = examine(loaded)
+    for line in findings.lines():
+        console.print(line, soft_wrap=True, markup=False)
+    typer.echo("The recipe and its data are in order.")

@@ -1,0 +1,52 @@
+"""`weft evaluate`"""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli import options
+from weft.errors import UserError
+
+
+def evaluate(
+    model: options.ModelArgument,
+    data_dir: options.DataDir = None,
+    split: Annotated[str, typer.Option("--split", help="train, dev or test.")] = "dev",
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
+    ] = None,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+) -> None:
+    """Score a trained model."""
+    options.require_folder(data_dir)
+    if split not in ("train", "dev", "test"):
+        raise UserError(f"--split {split}: expected train, dev or test")
+    files = {}
+    for item in file or []:
+        task, equals, path = item.partition("=")
+        if not equals:
+            raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
+        files[task] = Path(path)
+    from rich.console import Console
+
+    from weft.cli.terminal import score_table
+    from weft.model import load
+
+    evaluation = load(model, device).evaluate(split, data_dir=data_dir, files=files)
+    if as_json:
+        scores = {"split": split, "tasks": evaluation.scores, "overall": evaluation.overall}
+        print(json.dumps(_without_nan(scores), allow_nan=False))
+    else:
+        Console(highlight=False).print(score_table(evaluation.scores, evaluation.overall))
+
+
+def _without_nan(value: object) -> object:
+    """An undefined score is null in JSON, which has no NaN."""
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value

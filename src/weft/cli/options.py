@@ -1,0 +1,36 @@
+"""Arguments that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.errors import UserError
+
+RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe file, or a shipped recipe's name.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A run folder, or the model folder inside it.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder with the files of presets such as sst5.")]
+Body = Annotated[str | None, typer.Option("--body", help="Start from this body instead of the recipe's.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe; may be repeated."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Replace the recipe's seed.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+
+
+def require_folder(path: Path | None) -> None:
+    """--data-dir must be there before anything else is looked at."""
+    if path is not None and not path.is_dir():
+        raise UserError(f"--data-dir {path}: there is no such folder")
+
+
+def budget_steps(text: str | None) -> int | None:
+    """`steps=300` -> 300"""
+    if text is None:
+        return None
+    key, _, number = text.partition("=")
+    if key != "steps" or not number.isdigit() or int(number) < 1:
+        raise UserError(f"--budget {text}: expected steps=N with N at least 1, such as --budget steps=300")
+    return int(number)

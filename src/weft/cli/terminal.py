@@ -1,0 +1,107 @@
+"""What a run looks like while it is watched: a live table in a terminal, plain lines in a log."""
+
+import time
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from weft.evaluation.metrics import METRICS
+from weft.training import checkpoint
+from weft.training.step import StepReport
+from weft.training.trainer import Evaluation
+
+PLAIN_SECONDS = 15
+SMOOTH = 0.95
+"""how much of the shown loss is its past: single batches jump too much to read"""
+
+
+class Watcher:
+    """Follows a run on the terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.losses: dict[str, float] = {}
+        self.steps = 0
+        self.tokens = 0
+        self.began = self.spoke = time.perf_counter()
+        self.bar: Progress | None = None
+
+    def started(self, progress: checkpoint.Progress, steps: int) -> None:
+        self.steps = steps
+        self.began = self.spoke = time.perf_counter()
+        if progress.step:
+            self.console.print(f"going on after step {progress.step} of {steps}")
+        if self.console.is_terminal:
+            self.bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                TaskProgressColumn(),
+                TextColumn("{task.fields[losses]}"),
+                TextColumn("{task.fields[speed]}"),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+            self.bar.start()
+            self.bar.add_task("training", total=steps, completed=progress.step, losses="", speed="")
+
+    def stepped(self, step: int, report: StepReport, seconds: float) -> None:  # noqa: ARG002
+        for task, loss in report.losses.items():
+            self.losses[task] = SMOOTH * self.losses.get(task, loss) + (1 - SMOOTH) * loss
+        self.tokens += report.tokens
+        now = time.perf_counter()
+        losses = "  ".join(f"{task} {loss:.3f}" for task, loss in self.losses.items())
+        speed = f"{self.tokens / (now - self.began):,.0f} tokens/s"
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=step, losses=losses, speed=speed)
+        elif now - self.spoke >= PLAIN_SECONDS or step == self.steps:
+            self.spoke = now
+            self.console.print(f"step {step}/{self.steps}  loss: {losses}  {speed}", soft_wrap=True)
+
+    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
+        primary = "  ".join(f"{task} {_first(scores)}" for task, scores in evaluation.scores.items())
+        mark = "  (best so far)" if is_best else ""
+        self.console.print(
+            f"after {evaluation.step} steps, dev: {primary}  overall {evaluation.overall:.3f}{mark}",
+            soft_wrap=True,
+        )
+
+    def warned(self, message: str) -> None:
+        self.console.print(f"warning: {message}", style="yellow", soft_wrap=True)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _first(scores: Mapping[str, float]) -> str:
+    name, value = next(iter(scores.items()))
+    return f"{name} {value:.3f}"
+
+
+def score_table(
+    scores: Mapping[str, Mapping[str, float]],
+    overall: float,
+    before: Mapping[str, Mapping[str, float]] | None = None,
+    before_overall: float | None = None,
+) -> Table:
+    """Task by task, the primary metric first; with the untrained heads beside it if they were scored."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task")
+    table.add_column("metric")
+    if before:
+        table.add_column("before", justify="right")
+    table.add_column("dev", justify="right", style="bold")
+    table.add_column("rows", justify="right")
+    for task, values in scores.items():
+        for i, (metric, value) in enumerate((m, v) for m, v in values.items() if m in METRICS):
+            cells = [task if i == 0 else "", metric]
+            if before:
+                cells.append(f"{before[task][metric]:.3f}")
+            cells += [f"{value:.3f}", f"{values['n']:,}" if i == 0 else ""]
+            table.add_row(*cells, style=None if i == 0 else "dim")
+    cells = ["overall", ""] + ([f"{before_overall:.3f}"] if before else [])
+    table.add_row(*cells, f"{overall:.3f}", "")
+    return table

@@ -1,0 +1,57 @@
+"""`weft train`"""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli import options
+from weft.errors import Interrupted
+
+
+def train(
+    recipe: options.RecipeArgument,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run; made by this command.")],
+    data_dir: options.DataDir = None,
+    body: options.Body = None,
+    settings: options.Settings = None,
+    seed: options.Seed = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and score it at their end only."),
+    ] = None,
+    device: options.Device = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in this folder stopped.")] = False,
+) -> None:
+    """Train a recipe into a run folder."""
+    options.require_folder(data_dir)
+    steps = options.budget_steps(budget)
+    from rich.console import Console
+
+    from weft import experiment
+    from weft.cli.terminal import Watcher, score_table
+    from weft.recipe import load_recipe
+
+    console = Console(highlight=False)
+    loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
+    watcher = Watcher(console)
+    try:
+        result = experiment.train(loaded, out, watcher, steps=steps, device=device, resume=resume)
+    except Interrupted:
+        again = [a for a in sys.argv[1:] if a != "--resume"]
+        raise Interrupted(
+            f"stopped; everything up to here is saved. Go on with: weft {shlex.join(again)} --resume"
+        ) from None
+    finally:
+        watcher.close()
+    before = result["before"] or {}
+    console.print()
+    console.print(score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall")))
+    minutes, seconds = divmod(round(result["seconds"]), 60)
+    console.print(
+        f"\n{result['steps']:,} steps in {minutes}:{seconds:02d}, best after step {result['best_step']:,}. "
+        f"The model is in {out / 'model'}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,1 @@
+"""From files to batches: read, check, tokenize once, lay out in memory."""

@@ -1,0 +1,91 @@
+"""How one text, or two, become token sequences.
+
+single   [CLS] a [SEP]
+bi       [CLS] a [SEP]   and   [CLS] b [SEP]
+cross    [CLS] a [SEP] b [SEP]      segment 0 up to the first [SEP], then 1
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.types import Encoded
+
+Reading = Literal["single", "bi", "cross"]
+Ids = NDArray[np.int32]
+
+TokenSequence = tuple[NDArray[np.int64], int]
+"""token ids, and how many of the last ones belong to segment 1"""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Builds sequences of at most `max_length` tokens, special tokens included."""
+
+    reading: Reading
+    cls: int
+    sep: int
+    max_length: int
+
+    @property
+    def texts(self) -> int:
+        """how many texts a row must have"""
+        return 1 if self.reading == "single" else 2
+
+    def alone(self) -> "Reader":
+        """the same lengths for one text by itself (embeddings)"""
+        return replace(self, reading="single")
+
+    def sequences(self, first: Ids, second: Ids | None) -> list[TokenSequence]:
+        """One sequence for each pass through the body: two for bi, else one."""
+        if self.reading == "cross":
+            assert second is not None
+            return [self._pair(first, second)]
+        sides = [first] if second is None or self.reading == "single" else [first, second]
+        return [self._alone(side) for side in sides]
+
+    def cut(self, first_length: int, second_length: int) -> bool:
+        """Whether a row of such texts loses tokens."""
+        if self.reading == "cross":
+            return first_length + second_length + 3 > self.max_length
+        return max(first_length, second_length) + 2 > self.max_length
+
+    def _alone(self, ids: Ids) -> TokenSequence:
+        kept = ids[: self.max_length - 2]
+        sequence = np.empty(len(kept) + 2, dtype=np.int64)
+        sequence[0], sequence[1:-1], sequence[-1] = self.cls, kept, self.sep
+        return sequence, 0
+
+    def _pair(self, first: Ids, second: Ids) -> TokenSequence:
+        n, m = longest_first(len(first), len(second), self.max_length - 3)
+        sequence = np.empty(n + m + 3, dtype=np.int64)
+        sequence[0], sequence[1 : n + 1], sequence[n + 1] = self.cls, first[:n], self.sep
+        sequence[n + 2 : -1], sequence[-1] = second[:m], self.sep
+        return sequence, m + 1
+
+
+def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """Lengths after cutting the longer text first, as the tokenizers library cuts a pair.
+
+    The shorter text stays whole while it fits into half of the room; beyond that both get half, and the odd
+    token goes to the longer one (to the second if they are equally long).
+    """
+    if first + second <= room:
+        return first, second
+    shorter = min(min(first, second), room // 2)
+    longer = room - shorter
+    return (longer, shorter) if first > second else (shorter, longer)
+
+
+def pack(sequences: Sequence[TokenSequence]) -> Encoded:
+    """Sequences laid end to end."""
+    ids = np.concatenate([ids for ids, _ in sequences])
+    lengths = tuple(len(ids) for ids, _ in sequences)
+    segments = np.zeros(len(ids), dtype=np.int64)
+    for end, (_, of_second) in zip(np.cumsum(lengths), sequences, strict=True):
+        segments[end - of_second : end] = 1
+    return Encoded(torch.from_numpy(ids), torch.from_numpy(segments), lengths)

@@ -1,0 +1,50 @@
+"""Tables that users hand in for prediction, and get back."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from weft.data.files import read_rows, require_columns
+from weft.data.problems import Problems
+from weft.errors import UserError
+
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
+STANDARD = ("text", "text2")
+
+
+def read_texts(path: Path, own: list[str]) -> list[list[str]]:
+    """One list for each of the columns `own`, which may also be called `text` and `text2`."""
+    problems = Problems(path)
+    rows = [row.values for row in read_rows(path, problems)]
+    problems.stop()
+    if not rows:
+        return [[] for _ in own]
+    standard = list(STANDARD[: len(own)])
+    columns = standard if all(name in rows[0] for name in standard) else own
+    require_columns(path, list(rows[0]), columns)
+    return [[row[name] for row in rows] for name in columns]
+
+
+def require_known_ending(path: Path) -> None:
+    if path.suffix not in ENDINGS:
+        raise UserError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}")
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Rows with equal keys, in the format that the file's ending names."""
+    require_known_ending(path)
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        if path.suffix == ".jsonl":
+            handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            return
+        delimiter = "\t" if path.suffix == ".tsv" else ","
+        writer = csv.DictWriter(handle, list(rows[0]) if rows else [], delimiter=delimiter, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

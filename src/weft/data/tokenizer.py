@@ -1,0 +1,67 @@
+"""A body's tokenizer, freed of the cutting and padding that its file may ask for."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
+
+from weft.errors import UserError
+
+
+class Tokenizer:
+    """Texts -> token ids without special tokens; the readings put those in."""
+
+    def __init__(self, rust: RustTokenizer, where: str) -> None:
+        rust.no_truncation()  # cutting is the reading's job: it knows both texts of a pair
+        rust.no_padding()
+        self.rust = rust
+        self.cls = self._special("[CLS]", where)
+        self.sep = self._special("[SEP]", where)
+        self.digest = hashlib.sha256(rust.to_str().encode()).hexdigest()
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizer":
+        """From tokenizer.json, or from the vocab.txt of an old checkpoint."""
+        file, vocabulary = folder / "tokenizer.json", folder / "vocab.txt"
+        try:
+            if file.exists():
+                return cls(RustTokenizer.from_file(str(file)), str(file))
+            if vocabulary.exists():
+                settings = folder / "tokenizer_config.json"
+                lower = True
+                if settings.exists():
+                    lower = bool(json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True))
+                old = BertWordPieceTokenizer(str(vocabulary), lowercase=lower)
+                return cls(RustTokenizer.from_str(old.to_str()), str(vocabulary))
+        except UserError:
+            raise
+        except Exception as error:  # the Rust library raises plain Exception
+            raise UserError(f"{folder}: its tokenizer cannot be read ({error})") from None
+        raise UserError(f"{folder}: has neither tokenizer.json nor vocab.txt")
+
+    def _special(self, token: str, where: str) -> int:
+        number = self.rust.token_to_id(token)
+        if number is None:
+            raise UserError(f"{where}: the vocabulary has no {token}; expected a BERT tokenizer")
+        return int(number)
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Ids of each text, however long; runs in parallel inside the library."""
+        return [e.ids for e in self.rust.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def save(self, folder: Path) -> None:
+        """tokenizer.json and the settings `transformers.AutoTokenizer` looks for."""
+        self.rust.save(str(folder / "tokenizer.json"))
+        settings = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "cls_token": "[CLS]",
+            "sep_token": "[SEP]",
+            "pad_token": "[PAD]",
+            "unk_token": "[UNK]",
+            "mask_token": "[MASK]",
+            "model_max_length": 512,
+        }
+        text = json.dumps(settings, indent=2) + "\n"
+        (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")

@@ -1,0 +1,174 @@
+"""A file tokenized once into a memory-mapped Arrow file, so that memory does not grow with the data.
+
+The cache is keyed by the file's content, the tokenizer and the text columns, never by labels, readings or
+lengths: those are applied when rows are used, so that one cache serves every recipe of a study. An index by
+path, size and time saves hashing a file that has not changed. A cache file is written under a name of its own
+and renamed, so two processes that build the same one end with the same file and never see half of it.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from weft.data.files import Row, read_rows, require_columns
+from weft.data.problems import Problems
+from weft.data.tokenizer import Tokenizer
+from weft.errors import UserError
+
+FORMAT = "1"
+CHUNK = 8192
+"""rows in each record batch but the last: row r lies in batch r // CHUNK"""
+
+Ids = NDArray[np.int32]
+
+
+def cache_folder() -> Path:
+    """WEFT_CACHE, or `weft` in the user's cache folder."""
+    if chosen := os.environ.get("WEFT_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
+
+
+class TokenizedFile:
+    """Rows of one file: their tokens, and all of their columns as text."""
+
+    def __init__(self, path: Path, source: Path, text_columns: list[str]) -> None:
+        self.source = source
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        self.table: pa.Table = reader.read_all()
+        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._tokens = {
+            name: [
+                (
+                    batch.column(f"ids/{name}").offsets.to_numpy(),
+                    batch.column(f"ids/{name}").values.to_numpy(),
+                )
+                for batch in batches
+            ]
+            for name in text_columns
+        }
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def ids(self, column: str, row: int) -> Ids:
+        """Token ids of one text, a view into the file."""
+        offsets, values = self._tokens[column][row // CHUNK]
+        at = row % CHUNK
+        ids: Ids = values[offsets[at] : offsets[at + 1]]
+        return ids
+
+    def lengths(self, column: str) -> NDArray[np.int64]:
+        """Number of tokens of every text."""
+        return np.concatenate([np.diff(offsets) for offsets, _ in self._tokens[column]]).astype(np.int64)
+
+    @property
+    def columns(self) -> list[str]:
+        return [name.removeprefix("column/") for name in self.table.column_names if name.startswith("column/")]
+
+    def strings(self, column: str) -> pa.ChunkedArray:
+        """A column as it stood in the file."""
+        return self.table.column(f"column/{column}")
+
+    def text(self, column: str, row: int) -> str:
+        return str(self.strings(column)[row].as_py())
+
+    def line(self, row: int) -> int:
+        return int(self.table.column("line")[row].as_py())
+
+
+def tokenize_file(path: Path, text_columns: list[str], tokenizer: Tokenizer) -> TokenizedFile:
+    """The tokenized form of a file: from the cache, or built now."""
+    if not path.is_file():
+        raise UserError(f"{path}: there is no such file")
+    folder = cache_folder()
+    try:
+        (folder / "index").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: the token cache cannot be written ({error.strerror}); set WEFT_CACHE to a folder that can"
+        ) from None
+    key = _digest(FORMAT, _content(path, folder), tokenizer.digest, *text_columns)
+    target = folder / f"{key}.arrow"
+    if not target.exists():
+        _build(path, text_columns, tokenizer, target)
+    return TokenizedFile(target, path, text_columns)
+
+
+def _content(path: Path, folder: Path) -> str:
+    """Hash of a file's bytes; read anew only if its size or time has changed."""
+    stat = path.stat()
+    known = folder / "index" / f"{_digest(str(path.resolve()))}.json"
+    stamp = [stat.st_size, stat.st_mtime_ns]
+    try:
+        entry = json.loads(known.read_text(encoding="utf-8"))
+        if entry["stamp"] == stamp:
+            return str(entry["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # no entry yet, or one that is not ours: hash the file
+    with path.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    _replace(known, json.dumps({"stamp": stamp, "digest": digest}).encode())
+    return digest
+
+
+def _build(path: Path, text_columns: list[str], tokenizer: Tokenizer, target: Path) -> None:
+    problems = Problems(path)
+    rows = _checked(path, text_columns, problems)
+    first = next(rows, None)
+    if first is None:
+        problems.stop()
+        raise UserError(f"{path}: has a header but no rows")
+    columns = list(first.values)
+    schema = pa.schema(
+        [("line", pa.int64())]
+        + [(f"column/{name}", pa.string()) for name in columns]
+        + [(f"ids/{name}", pa.list_(pa.int32())) for name in text_columns]
+    )
+    temporary = target.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        with pa.ipc.new_file(str(temporary), schema) as sink:
+            every = chain([first], rows)
+            while chunk := list(islice(every, CHUNK)):
+                arrays = [pa.array([row.line for row in chunk], pa.int64())]
+                arrays += [pa.array([row.values[name] for row in chunk], pa.string()) for name in columns]
+                arrays += [
+                    pa.array(tokenizer.encode([row.values[name] for row in chunk]), pa.list_(pa.int32()))
+                    for name in text_columns
+                ]
+                sink.write_batch(pa.record_batch(arrays, schema=schema))
+        problems.stop()
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _checked(path: Path, text_columns: list[str], problems: Problems) -> Iterator[Row]:
+    """Rows whose texts are there; the others go to `problems`."""
+    checked_header = False
+    for row in read_rows(path, problems):
+        if not checked_header:
+            require_columns(path, list(row.values), text_columns)
+            checked_header = True
+        empty = [name for name in text_columns if not row.values[name].strip()]
+        if empty:
+            problems.add(row.line, "empty text", f"column {empty[0]!r} is empty, expected a text")
+        else:
+            yield row
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:40]
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)

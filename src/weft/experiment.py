@@ -1,0 +1,242 @@
+"""The only place that turns a recipe into objects."""
+
+import json
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.data.dataset import Dataset, locate, open_file
+from weft.data.labels import Labels, find_labels
+from weft.data.readings import Reader
+from weft.data.tokenizer import Tokenizer
+from weft.deliverable import save_model, save_predictions
+from weft.errors import UserError
+from weft.nn.source import find_body
+from weft.nn.weights import load_body
+from weft.randomness import seeded
+from weft.recipe import Recipe, as_dict, recipe_toml
+from weft.schedules.base import Feed, Plan, Stretched
+from weft.tasks.network import Network
+from weft.tasks.task import build_task
+from weft.training.checkpoint import settings_of
+from weft.training.optimizer import build_optimizer
+from weft.training.run_folder import RunFolder
+from weft.training.step import Step
+from weft.training.trainer import Evaluation, Listener, Trainer
+
+DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
+
+
+@dataclass(frozen=True)
+class TaskData:
+    labels: Labels
+    train: Dataset
+    dev: Dataset
+
+
+def read_data(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, TaskData]:
+    """Every task's files, read, checked and tokenized."""
+    data = {}
+    for name, task in recipe.tasks.items():
+        reader = build_reader(recipe, name, tokenizer)
+        files = {
+            split: open_file(task.data, locate(task.data, split, name, Path(), None), tokenizer, reader, name)
+            for split in ("train", "dev")
+        }
+        train_columns = files["train"].columns
+        if task.data.label not in train_columns:
+            shown = ", ".join(repr(column) for column in train_columns)
+            raise UserError(
+                f"{files['train'].source}:1: there is no column {task.data.label!r} "
+                f"(tasks.{name}.data.label); the columns are {shown}"
+            )
+        labels = find_labels(task.kind, files["train"], task.data.label, task.labels, task.range, task.scale)
+        data[name] = TaskData(
+            labels, *(Dataset(name, files[split], task.data, reader, labels) for split in ("train", "dev"))
+        )
+    return data
+
+
+def build_reader(recipe: Recipe, task: str, tokenizer: Tokenizer) -> Reader:
+    return Reader(recipe.tasks[task].reading, tokenizer.cls, tokenizer.sep, recipe.max_length)
+
+
+def build_network(recipe: Recipe, labels: dict[str, Labels], folder: Path) -> Network:
+    """The body of `folder` with fresh heads, each drawn from a seed of its own."""
+    with seeded(recipe.seed, "body", "start"):
+        body = load_body(folder, dropout=recipe.body_dropout, attention_dropout=recipe.body_dropout)
+    if recipe.max_length > body.shape.positions:
+        raise UserError(f"max_length: found {recipe.max_length}, but the body has {body.shape.positions} positions")
+    tasks = []
+    for name, config in recipe.tasks.items():
+        with seeded(recipe.seed, name, "start"):
+            tasks.append(build_task(name, config, labels[name], body, recipe.dropout))
+    return Network(body, tasks).to(DTYPES[recipe.optimizer.precision])
+
+
+def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
+    """All windows of a run; `steps` is a budget that stretches or shrinks them."""
+    batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
+
+    def plan_of(epochs: int) -> Plan:
+        return recipe.schedule.build(Feed(sizes, batch_sizes, epochs, recipe.optimizer.accumulate, recipe.seed))
+
+    plan = plan_of(recipe.epochs)
+    if steps is None:
+        return plan
+    if steps > plan.steps:  # more epochs of the same, of which the budget then takes its share
+        plan = plan_of(-(-recipe.epochs * steps // plan.steps))
+    return Stretched(plan, steps)
+
+
+def choose_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"--device {name}: expected auto, cpu or cuda") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"--device {name}: torch finds no CUDA device here; use --device cpu")
+    return device
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    listener: Listener,
+    *,
+    steps: int | None = None,
+    device: str = "auto",
+    resume: bool = False,
+) -> dict[str, Any]:
+    """Train a recipe into a run folder and return what is in its result.json."""
+    where = choose_device(device)
+    folder = find_body(recipe.body)
+    tokenizer = Tokenizer.load(folder)
+    data = read_data(recipe, tokenizer)
+    labels = {name: task.labels for name, task in data.items()}
+    network = build_network(recipe, labels, folder).to(where)
+    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    weighting = recipe.weighting.build(tuple(recipe.tasks)).to(where)
+    optimizer = build_optimizer([network, weighting], recipe.optimizer)
+    settings = {"recipe": as_dict(recipe), "steps": plan.steps}
+
+    _refuse_other_run(out, settings, resume)
+    run = RunFolder(out, resume=resume)  # nothing is written before this line
+    try:
+        (out / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf-8")
+        run.write_json("environment.json", environment(where))
+        dev = {name: task.dev for name, task in data.items()}
+
+        def save_best(evaluation: Evaluation) -> None:
+            run.replace_folder("predictions", lambda to: save_predictions(evaluation, dev, to))
+            run.replace_folder("model", lambda to: save_model(network, tokenizer, recipe, evaluation, to))
+
+        trainer = Trainer(
+            network=network,
+            dev=dev,
+            plan=plan,
+            step=Step(
+                network,
+                {name: task.train for name, task in data.items()},
+                weighting,
+                optimizer,
+                clip=recipe.optimizer.clip,
+                seed=recipe.seed,
+                device=where,
+            ),
+            rates=recipe.optimizer,
+            warmup=_stretched_warmup(recipe, plan),
+            run=run,
+            settings=settings,
+            every_steps=recipe.checkpoint.every_steps,
+            patience=recipe.patience,
+            save_best=save_best,
+            listener=listener,
+        )
+        progress = trainer.fit()
+        result = _result(recipe, run, network, progress.seconds, progress.tokens)
+        run.write_json("result.json", result)
+        return result
+    finally:
+        run.close()
+
+
+def _stretched_warmup(recipe: Recipe, plan: Plan) -> int:
+    """Warm-up keeps its share of the run under a budget."""
+    if isinstance(plan, Stretched):
+        return round(recipe.optimizer.warmup * plan.steps / plan.plan.steps)
+    return min(recipe.optimizer.warmup, plan.steps)
+
+
+def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None:
+    """Going on with another recipe would make a model that no recipe describes."""
+    before = settings_of(out / "checkpoints") if resume else None
+    if before is None or before == settings:
+        return
+    changes = [f"{key}: was {old!r}, is now {new!r}" for key, old, new in differences(before, settings)]
+    raise UserError(
+        f"{out}: was started with another recipe ({'; '.join(changes)}); "
+        "resume with the recipe it was started with, or choose another folder with -o"
+    )
+
+
+def differences(old: Any, new: Any, key: str = "") -> list[tuple[str, Any, Any]]:
+    """(key, old value, new value) wherever two nested settings differ."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if old == new else [(key, old, new)]
+    found = []
+    for name in dict.fromkeys([*old, *new]):
+        inner = f"{key}.{name}" if key and key != "recipe" else name
+        found += differences(old.get(name), new.get(name), inner)
+    return found
+
+
+def _result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, tokens: int) -> dict[str, Any]:
+    """What a run came to, read from its own log."""
+    records = [json.loads(line) for line in run.metrics.read_text(encoding="utf-8").splitlines()]
+    evaluations = [record for record in records if record["event"] == "evaluation"]
+    best = [record for record in evaluations if record["best"]][-1]
+    before = [record for record in evaluations if record["step"] == 0]
+    return {
+        "name": recipe.name,
+        "seed": recipe.seed,
+        "steps": records[-1]["step"],
+        "best_step": best["step"],
+        "best_epoch": best["epoch"],
+        "dev": best["dev"],
+        "overall": best["overall"],
+        "before": {"dev": before[0]["dev"], "overall": before[0]["overall"]} if before else None,
+        "seconds": round(seconds, 1),
+        "tokens": tokens,
+        "parameters": sum(p.numel() for p in network.parameters()),
+    }
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Where a run was made: exact repetition is promised for equal values."""
+    packages = ("weft", "torch", "tokenizers", "safetensors", "numpy", "torchjd")
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "packages": {name: metadata.version(name) for name in packages},
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,34 @@
+"""How wrong an output is, row by row, and what the output says."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from weft.data.labels import Labels
+
+
+class Loss(nn.Module, ABC):
+    """A function of outputs and targets alone: a loss never owns a model.
+
+    It also fixes how outputs are read, because the two belong together: logits trained by a softmax must be
+    read by a softmax.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.outputs = outputs
+        """how many numbers a head must give for each row"""
+
+    @abstractmethod
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        """`output` [n, outputs], `target` [n] -> [n]"""
+
+    @abstractmethod
+    def read(self, output: Tensor) -> Tensor:
+        """[n, classes] probabilities, or [n] numbers for a regression"""
+
+
+def refuse(name: str, labels: Labels, task: str, expected: str) -> str:
+    """The message for a loss that does not fit a task's labels."""
+    found = f"{labels.kind} with {len(labels.names)} classes" if labels.names else labels.kind
+    return f"tasks.{task}.loss: {name!r} is for {expected}, but the task is a {found}"

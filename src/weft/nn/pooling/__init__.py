@@ -1,0 +1,16 @@
+"""All poolings. The union below is the registry: a recipe's `pooling` is one of these."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from weft.nn.pooling.cls import ClsConfig
+from weft.nn.pooling.mean import MeanConfig
+from weft.nn.pooling.pooler import PoolerConfig
+from weft.variants import NAME_ALONE
+
+PoolingConfig = Annotated[
+    ClsConfig | PoolerConfig | MeanConfig,
+    Field(discriminator="name"),
+    NAME_ALONE,
+]

@@ -1,0 +1,24 @@
+"""The first token's state."""
+
+from typing import Literal
+
+from torch import Tensor
+
+from weft.nn.body import Body
+from weft.nn.pooling.base import Pooling
+from weft.types import Encoded
+from weft.variants import Config
+
+
+class Cls(Pooling):
+    """`u = h_[CLS]`: the state of the first token as the last layer leaves it."""
+
+    def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
+        return hidden[encoded.starts]
+
+
+class ClsConfig(Config):
+    name: Literal["cls"] = "cls"
+
+    def build(self, body: Body) -> Cls:
+        return Cls(body.shape.width)

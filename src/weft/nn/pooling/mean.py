@@ -1,0 +1,28 @@
+"""The mean over a sequence's tokens."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from weft.nn.body import Body
+from weft.nn.pooling.base import Pooling
+from weft.types import Encoded
+from weft.variants import Config
+
+
+class Mean(Pooling):
+    """`u = 1/l sum_k h_k` over all real tokens of a sequence, [CLS] and [SEP] among them."""
+
+    def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
+        n = len(encoded.lengths)
+        total = hidden.new_zeros(n, hidden.shape[1]).index_add(0, encoded.owners, hidden)
+        lengths = torch.tensor(encoded.lengths, dtype=hidden.dtype, device=hidden.device)
+        return total / lengths[:, None]
+
+
+class MeanConfig(Config):
+    name: Literal["mean"] = "mean"
+
+    def build(self, body: Body) -> Mean:
+        return Mean(body.shape.width)

@@ -1,0 +1,29 @@
+"""BERT's own pooler."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from weft.nn.body import Body
+from weft.nn.pooling.base import Pooling
+from weft.types import Encoded
+from weft.variants import Config
+
+
+class Pooler(Pooling):
+    """`u = tanh(W h_[CLS] + b)` with the body's own W and b, so all tasks that use it share them."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(body.shape.width)
+        self.dense = body.pooler
+
+    def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
+        return torch.tanh(self.dense(hidden[encoded.starts]))
+
+
+class PoolerConfig(Config):
+    name: Literal["pooler"] = "pooler"
+
+    def build(self, body: Body) -> Pooler:
+        return Pooler(body)

@@ -1,0 +1,210 @@
+"""The recipe: one file that says everything about a run."""
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, field_validator
+
+from weft.data.dataset import locate
+from weft.errors import UserError
+from weft.nn.source import find_body
+from weft.schedules import ScheduleConfig
+from weft.schedules.batch_round_robin import BatchRoundRobinConfig
+from weft.tasks.config import TaskConfig
+from weft.training.checkpoint import CheckpointConfig
+from weft.training.optimizer import OptimizerConfig
+from weft.variants import Config
+from weft.weighting import WeightingConfig
+from weft.weighting.sum import SumConfig
+
+
+class Recipe(Config):
+    name: str
+    """how reports call it"""
+    body: str = "packaged:minilm-l6"
+    """a folder in Hugging Face's layout, a hub id, or packaged:minilm-l6"""
+    seed: int = Field(default=11711, ge=0)
+    """every random draw follows from it"""
+    epochs: int = Field(ge=1)
+    """passes as the schedule counts them, in total"""
+    max_length: int = Field(default=128, ge=8)
+    """tokens in a sequence; what is cut is counted and reported"""
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+    """before the heads"""
+    body_dropout: float | None = Field(default=None, ge=0, lt=1)
+    """inside the body; the checkpoint's own unless said"""
+    patience: int | None = Field(default=None, ge=1)
+    """stop after so many evaluations without a better dev score; never unless said"""
+    tasks: dict[str, TaskConfig] = Field(min_length=1)
+    schedule: ScheduleConfig = BatchRoundRobinConfig()
+    weighting: WeightingConfig = SumConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+
+    @field_validator("tasks")
+    @classmethod
+    def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
+        for name in tasks:
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+                raise ValueError(f"the task name {name!r} must be letters, digits, - and _, a letter first")
+        return tasks
+
+
+def shipped() -> list[str]:
+    """Names of the recipes that come with weft."""
+    folder = resources.files("weft") / "recipes"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def shipped_text(name: str) -> str:
+    """A shipped recipe as its file is written."""
+    if name not in shipped():
+        near = difflib.get_close_matches(name, shipped(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; `weft recipes` lists them"
+        raise UserError(f"{name}: is neither a file nor a shipped recipe{hint}")
+    return (resources.files("weft") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def load_recipe(
+    source: str | Path,
+    *,
+    settings: Sequence[str] = (),
+    body: str | None = None,
+    seed: int | None = None,
+    data_dir: Path | None = None,
+) -> Recipe:
+    """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
+    path = Path(source)
+    if path.is_file():
+        where, base, text = str(path), path.parent, path.read_text(encoding="utf-8")
+    elif path.suffix == ".toml":
+        raise UserError(f"{path}: there is no such file")
+    else:
+        where, base, text = str(source), Path(), shipped_text(str(source))
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{where}: is not TOML ({error})") from None
+    for setting in settings:
+        _set(content, setting)
+    if seed is not None:
+        content["seed"] = seed
+    recipe = parse_recipe(content, where)
+    return resolve(recipe, base, data_dir, body)
+
+
+def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
+    """A checked recipe, or one message that names every wrong key."""
+    try:
+        return Recipe.model_validate(content)
+    except ValidationError as error:
+        raise UserError("\n".join(f"{where}: {_explain(item)}" for item in error.errors())) from None
+
+
+def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None = None) -> Recipe:
+    """The same recipe with absolute paths, so that it means the same from any folder.
+
+    `body` replaces the recipe's own and is relative to the working folder.
+    """
+    tasks = {}
+    for name, task in recipe.tasks.items():
+        splits = [split for split in ("train", "dev", "test") if getattr(task.data, split) is not None]
+        files = {split: str(locate(task.data, split, name, base, data_dir).resolve()) for split in splits}
+        tasks[name] = task.model_copy(update={"data": task.data.model_copy(update=files)})
+    chosen, start = (recipe.body, base) if body is None else (body, Path())
+    folder = start / Path(chosen).expanduser()
+    if not chosen.startswith("packaged:") and folder.is_dir():
+        chosen = str(find_body(chosen, start).resolve())
+    return recipe.model_copy(update={"tasks": tasks, "body": chosen})
+
+
+def recipe_toml(recipe: Recipe) -> str:
+    """A recipe as a file that loads to the same recipe."""
+    content = as_dict(recipe)
+    lines = [f"{key} = {_toml(value)}" for key, value in content.items() if not isinstance(value, dict)]
+    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
+    named = {f"tasks.{name}": task for name, task in tables.pop("tasks").items()} | tables
+    for title, table in named.items():
+        lines += ["", f"[{title}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def as_dict(recipe: Recipe) -> dict[str, Any]:
+    """Plain values, as JSON has them; what is not set is left out."""
+    content: dict[str, Any] = recipe.model_dump(mode="json", exclude_none=True)
+    return content
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)  # TOML's strings, numbers and booleans are JSON's
+
+
+def _set(content: dict[str, Any], setting: str) -> None:
+    """Apply one `a.b=value`; the value is TOML, or else a plain string."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"--set {setting}: expected key=value, such as --set optimizer.lr=3e-5")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *tables, last = key.strip().split(".")
+    place = content
+    for name in tables:
+        inner = place.get(name, {})
+        # `loss = "mse"` is short for a table, and `--set tasks.x.loss.reduction=...` reaches into it
+        place[name] = {"name": inner} if isinstance(inner, str) else inner
+        place = place[name]
+        if not isinstance(place, dict):
+            raise UserError(f"--set {setting}: {name} is a single value, it has no keys inside")
+    place[last] = value
+
+
+def _explain(item: Any) -> str:
+    """One of pydantic's findings in our words: key, what was found, what was expected."""
+    keys = [str(part) for part in item["loc"]]
+    if item["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1]), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{'.'.join(keys)}: there is no such key{hint}"
+    if item["type"] == "missing":
+        return f"{'.'.join(keys)}: is missing"
+    if item["type"] == "union_tag_invalid":
+        context = item["ctx"]
+        near = difflib.get_close_matches(context["tag"], re.findall(r"'([^']+)'", context["expected_tags"]), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{'.'.join(keys)}: found {context['tag']!r}, expected one of {context['expected_tags']}{hint}"
+    message = item["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    found = item["input"]
+    shown = "" if isinstance(found, dict) or item["type"] == "value_error" else f"found {found!r}, "
+    return f"{'.'.join(keys)}: {shown}{message}"
+
+
+def _known_keys(keys: list[str]) -> list[str]:
+    """The keys that may stand in the table at `keys`, found by walking the recipe's types."""
+    models: list[Any] = [Recipe]
+    for key in keys:
+        fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
+        if fields:
+            models = [model for field in fields for model in _models_in(field)]
+        else:  # a task's name, or a variant's name, which pydantic puts into the place
+            named = [model for model in models if key in str(model.model_fields.get("name", ""))]
+            models = named or models
+    return [name for model in models for name in model.model_fields]
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [model for inner in getattr(annotation, "__args__", ()) for model in _models_in(inner)]

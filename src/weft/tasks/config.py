@@ -1,0 +1,51 @@
+"""A task as a recipe writes it."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from weft.data.config import DataField
+from weft.data.labels import Kind
+from weft.data.readings import Reading
+from weft.losses import LossConfig
+from weft.losses.cross_entropy import CrossEntropyConfig
+from weft.losses.mse import MeanSquaredErrorConfig
+from weft.nn.heads import HeadConfig
+from weft.nn.heads.linear import LinearConfig
+from weft.nn.pooling import PoolingConfig
+from weft.nn.pooling.cls import ClsConfig
+from weft.variants import Config
+
+
+class TaskConfig(Config):
+    """One task: its data, how it is read, and what is learnt from it."""
+
+    kind: Literal["classification", "ordinal", "regression"]
+    """what the labels are: classes, ordered classes, or numbers"""
+    data: DataField
+    """a preset's name, or a table with the files and columns"""
+    reading: Reading = "single"
+    """how texts become sequences: single, bi (each text alone) or cross (both in one)"""
+    pooling: PoolingConfig = ClsConfig()
+    """how a sequence becomes one vector"""
+    head: HeadConfig = LinearConfig()
+    """what stands on the vectors"""
+    loss: LossConfig | None = None
+    """cross-entropy for classes and mse for numbers, unless said"""
+    batch_size: int = Field(default=16, ge=1)
+    """rows of this task in each forward pass, over all processes"""
+    labels: tuple[Any, ...] | None = None
+    """class names in the order of their numbers; those seen in the train file unless said"""
+    range: tuple[float, float] | None = None
+    """smallest and largest label of a regression; those seen in the train file unless said"""
+    scale: bool = True
+    """whether a regression is trained on labels brought to 0..1; predictions are always in the label's units"""
+
+    @property
+    def chosen_loss(self) -> LossConfig:
+        if self.loss is not None:
+            return self.loss
+        return MeanSquaredErrorConfig() if self.kind == "regression" else CrossEntropyConfig()
+
+
+__all__ = ["Kind", "TaskConfig"]

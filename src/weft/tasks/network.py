@@ -1,0 +1,41 @@
+"""The body and all tasks on it."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from torch import Tensor, nn
+
+from weft.nn.body import Body
+from weft.tasks.task import Task
+from weft.types import Batch, Encoded, TaskOutput
+
+
+class Network(nn.Module):
+    """One body shared by several tasks."""
+
+    def __init__(self, body: Body, tasks: Sequence[Task]) -> None:
+        super().__init__()
+        self.body = body
+        self.tasks = nn.ModuleDict({task.name: task for task in tasks})
+
+    def task(self, name: str) -> Task:
+        task = self.tasks[name]
+        assert isinstance(task, Task)
+        return task
+
+    def forward(self, batches: Sequence[Batch]) -> list[TaskOutput]:
+        """All batches, whatever their tasks, in one packed pass through the body."""
+        texts = [text for batch in batches for text in batch.texts]
+        layers = self.body(Encoded.join(texts))
+        pieces = iter(split_layers(layers, texts))
+        return [
+            self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts, batch.target)
+            for batch in batches
+        ]
+
+
+def split_layers(layers: tuple[Tensor, ...], texts: Sequence[Encoded]) -> list[tuple[Tensor, ...]]:
+    """Undo `Encoded.join`: for each text its own tokens in every layer."""
+    sizes = [len(text.ids) for text in texts]
+    by_layer = [layer.split(sizes) for layer in layers]
+    return [tuple(split[i] for split in by_layer) for i in range(len(texts))]

@@ -1,0 +1,56 @@
+"""A network's weights on disk: the body in Hugging Face's layout, the heads beside it."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from weft.errors import UserError
+from weft.nn.weights import to_hugging_face, write_config
+from weft.tasks.network import Network
+
+BODY = "body."
+
+
+def head_tensors(network: Network) -> dict[str, Tensor]:
+    """Everything that is not the body. What tasks share with it or with each other is named once."""
+    tensors: dict[str, Tensor] = {name: p for name, p in network.named_parameters() if not name.startswith(BODY)}
+    return tensors | dict(network.named_buffers())
+
+
+def save_weights(network: Network, folder: Path) -> None:
+    """config.json, model.safetensors and heads.safetensors."""
+    body = network.body
+    write_config(body.shape, folder)
+    state = {name: tensor.detach().cpu() for name, tensor in body.named_parameters()}
+    metadata = {"format": "pt"}  # `transformers` looks for this
+    save_file(to_hugging_face(state, body.shape.layers), folder / "model.safetensors", metadata=metadata)
+    heads = {name: tensor.detach().cpu().contiguous() for name, tensor in head_tensors(network).items()}
+    save_file(heads, folder / "heads.safetensors", metadata=metadata)
+
+
+def load_heads(network: Network, folder: Path) -> None:
+    """Fill the heads of a network whose body is loaded already."""
+    path = folder / "heads.safetensors"
+    try:
+        saved = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path}: is not a readable safetensors file ({error})") from None
+    copy_exactly(head_tensors(network), saved, str(path))
+
+
+@torch.no_grad()
+def copy_exactly(into: dict[str, Tensor], saved: dict[str, Tensor], where: str) -> None:
+    """Copy named tensors; a name or shape that is not expected is an error, never skipped."""
+    if into.keys() != saved.keys():
+        odd = sorted(into.keys() ^ saved.keys())[0]
+        found = "is missing" if odd in into else "is not expected"
+        raise UserError(f"{where}: tensor {odd} {found}; the file belongs to another model")
+    for name, tensor in into.items():
+        if tensor.shape != saved[name].shape:
+            raise UserError(
+                f"{where}: tensor {name} has shape {tuple(saved[name].shape)}, expected {tuple(tensor.shape)}"
+            )
+        tensor.copy_(saved[name])

@@ -1,0 +1,1 @@
+"""Windows, steps, checkpoints: how a network is trained."""

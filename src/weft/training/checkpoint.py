@@ -1,0 +1,168 @@
+"""Everything that is needed to go on with a run, written so that a crash at any moment loses nothing.
+
+A checkpoint is written under a temporary name, synced, checksummed and renamed; the last two are kept, and the
+one before is used when the newest is damaged. There is no pickle in it: safetensors and JSON.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from weft.tasks.store import copy_exactly
+from weft.variants import Config
+
+FORMAT = 1
+KEPT = 2
+
+
+class CheckpointConfig(Config):
+    every_steps: int = Field(default=200, ge=1)
+    """steps between checkpoints, besides one at the end of each epoch"""
+
+
+@dataclass
+class Progress:
+    """Where a run is. With the tensors, this is its whole state."""
+
+    step: int = 0
+    """steps done"""
+    best_step: int | None = None
+    best_score: float | None = None
+    waited: int = 0
+    """evaluations since the best one"""
+    metrics_bytes: int = 0
+    """how much of metrics.jsonl belongs to the steps done"""
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+class Checkpoints:
+    """The checkpoint folder of one run."""
+
+    def __init__(
+        self, folder: Path, module: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any]
+    ) -> None:
+        self.folder = folder
+        self.module = module
+        self.optimizer = optimizer
+        self.settings = settings
+        """what the run was asked to do; going on with anything else is refused"""
+
+    def save(self, progress: Progress) -> Path:
+        target = self.folder / f"step-{progress.step:06d}"
+        temporary = self.folder / f".{target.name}.tmp"
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        save_file(_on_cpu(self._weights()), temporary / "weights.safetensors")
+        save_file(_on_cpu(self._moments()), temporary / "optimizer.safetensors")
+        state = {"format": FORMAT, "settings": self.settings, "progress": asdict(progress)}
+        (temporary / "state.json").write_text(json.dumps(state, indent=2), encoding="utf-8")
+        sums = {path.name: _sha256(path) for path in sorted(temporary.iterdir())}
+        (temporary / "checksums.json").write_text(json.dumps(sums, indent=2), encoding="utf-8")
+        for path in temporary.iterdir():
+            sync(path)
+        sync(temporary)
+        shutil.rmtree(target, ignore_errors=True)
+        temporary.rename(target)
+        sync(self.folder)
+        for old in _all(self.folder)[:-KEPT]:
+            shutil.rmtree(old)
+        return target
+
+    def load_latest(self) -> tuple[Progress | None, list[str]]:
+        """Restore the newest sound checkpoint; also what was wrong with newer ones."""
+        warnings: list[str] = []
+        for folder in reversed(_all(self.folder)):
+            problem = _damage(folder)
+            if problem is None:
+                return self._load(folder), warnings
+            warnings.append(f"{folder}: {problem}; going back to the checkpoint before it")
+        return None, warnings
+
+    def _load(self, folder: Path) -> Progress:
+        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        weights = load_file(folder / "weights.safetensors")
+        copy_exactly(self._weights(), weights, str(folder / "weights.safetensors"))
+        moments = load_file(folder / "optimizer.safetensors")
+        for i, parameter in enumerate(self._optimized()):
+            prefix = f"{i}."
+            own = {name.removeprefix(prefix): t for name, t in moments.items() if name.startswith(prefix)}
+            if own:
+                self.optimizer.state[parameter] = {
+                    # `step` stays where it was made (AdamW keeps it beside the parameter only when fused)
+                    name: tensor.to(parameter.device).clone()
+                    for name, tensor in own.items()
+                }
+        return Progress(**state["progress"])
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+
+    def _optimized(self) -> list[nn.Parameter]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _moments(self) -> dict[str, Tensor]:
+        moments = {}
+        for i, parameter in enumerate(self._optimized()):
+            for name, value in self.optimizer.state.get(parameter, {}).items():
+                moments[f"{i}.{name}"] = value
+        return moments
+
+
+def settings_of(folder: Path) -> dict[str, Any] | None:
+    """What the run of the newest sound checkpoint in `folder` was asked to do."""
+    for path in reversed(_all(folder)):
+        if _damage(path) is None:
+            settings: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))["settings"]
+            return settings
+    return None
+
+
+def _all(folder: Path) -> list[Path]:
+    """Checkpoints, the oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [path for path in folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def _damage(folder: Path) -> str | None:
+    """What is wrong with a checkpoint, or None."""
+    try:
+        sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
+        for name in ("weights.safetensors", "optimizer.safetensors", "state.json"):
+            if sums.get(name) != _sha256(folder / name):
+                return f"{name} does not match its checksum"
+        version = json.loads((folder / "state.json").read_text(encoding="utf-8"))["format"]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        return f"is incomplete ({error})"
+    return None if version == FORMAT else f"has format {version}, this weft reads {FORMAT}"
+
+
+def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Force a file or folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,80 @@
+"""The folder of one run: who may write into it, and its log."""
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UserError
+from weft.training.checkpoint import sync
+
+
+class RunFolder:
+    """Held by one process at a time. The kernel drops the lock of a dead process, so it never blocks anybody."""
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self.path = path
+        if path.exists() and not path.is_dir():
+            raise UserError(f"{path}: is a file; -o names the folder of the run")
+        if path.is_dir() and any(path.iterdir()) and not resume:
+            raise UserError(f"{path}: already exists; go on with --resume, or choose another folder with -o")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = (path / ".lock").open("w")
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written ({error.strerror})") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{path}: another process is training into this folder; wait for it") from None
+        self.metrics = path / "metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.model = path / "model"
+        self.recover()
+
+    def close(self) -> None:
+        self._lock.close()
+
+    def cut_metrics(self, size: int) -> None:
+        """Forget what was logged after the checkpoint that a run goes on from."""
+        with self.metrics.open("ab") as handle:
+            handle.truncate(size)
+
+    def log(self, record: dict[str, Any]) -> None:
+        with self.metrics.open("a", encoding="utf-8") as handle:
+            handle.write(json.dumps(record) + "\n")
+
+    def metrics_size(self) -> int:
+        """Bytes in the log, all of them on the disk."""
+        if not self.metrics.exists():
+            return 0
+        sync(self.metrics)
+        return self.metrics.stat().st_size
+
+    def write_json(self, name: str, content: Any) -> None:
+        temporary = self.path / f".{name}.tmp"
+        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(self.path / name)
+
+    def replace_folder(self, name: str, write: Callable[[Path], None]) -> None:
+        """Write a folder under another name and swap it in; `recover` mends a swap that was cut off."""
+        temporary, target, old = (self.path / n for n in (f".{name}.tmp", name, f".{name}.old"))
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        write(temporary)
+        for path in temporary.iterdir():
+            sync(path)
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            target.rename(old)
+        temporary.rename(target)
+        sync(self.path)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def recover(self) -> None:
+        for name in ("model", "predictions"):
+            old = self.path / f".{name}.old"
+            if old.exists() and not (self.path / name).exists():
+                old.rename(self.path / name)

@@ -1,0 +1,219 @@
+"""The training loop."""
+
+import signal
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from weft.data.dataset import Dataset
+from weft.errors import Interrupted
+from weft.evaluation.metrics import Predictions, overall, score
+from weft.schedules.base import Plan
+from weft.tasks.inference import answers
+from weft.tasks.network import Network
+from weft.training.checkpoint import Checkpoints, Progress
+from weft.training.optimizer import OptimizerConfig, rate
+from weft.training.run_folder import RunFolder
+from weft.training.step import Step, StepReport
+from weft.types import Window
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of all tasks after some steps."""
+
+    step: int
+    scores: dict[str, dict[str, float]]
+    overall: float
+    predictions: dict[str, Predictions]
+
+
+class Listener(Protocol):
+    """Whoever wants to watch: the terminal, a test."""
+
+    def started(self, progress: Progress, steps: int) -> None: ...
+    def stepped(self, step: int, report: StepReport, seconds: float) -> None: ...
+    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None: ...
+    def warned(self, message: str) -> None: ...
+
+
+class Trainer:
+    """Runs a plan from wherever its last checkpoint is to its end."""
+
+    def __init__(
+        self,
+        *,
+        network: Network,
+        dev: Mapping[str, Dataset],
+        plan: Plan,
+        step: Step,
+        rates: OptimizerConfig,
+        warmup: int,
+        run: RunFolder,
+        settings: dict[str, Any],
+        every_steps: int,
+        patience: int | None,
+        save_best: Callable[[Evaluation], None],
+        listener: Listener,
+    ) -> None:
+        self.network = network
+        self.dev = dev
+        self.plan = plan
+        self.step = step
+        self.rates = rates
+        self.warmup = warmup
+        self.run = run
+        self.every_steps = every_steps
+        self.patience = patience
+        self.save_best = save_best
+        self.listener = listener
+        state = nn.ModuleDict({"network": network, "weighting": step.weighting})
+        self.checkpoints = Checkpoints(run.checkpoints, state, step.optimizer, settings)
+        self.progress = Progress()
+        self._saved_at = -1
+
+    def fit(self) -> Progress:
+        self._restore()
+        progress = self.progress
+        self.listener.started(progress, self.plan.steps)
+        clock = time.perf_counter()
+        with _stop_requests() as asked_to_stop:
+            while True:
+                if progress.step in self.plan.evaluations and self._not_yet_evaluated():
+                    self._evaluate(progress.seconds + time.perf_counter() - clock)
+                if progress.step != self._saved_at and (self._is_due_for_checkpoint() or asked_to_stop()):
+                    now = time.perf_counter()
+                    progress.seconds, clock = progress.seconds + now - clock, now
+                    self._checkpoint()
+                if progress.step == self.plan.steps or self._has_waited_enough():
+                    return progress
+                if asked_to_stop():
+                    raise Interrupted
+                self._advance(progress.seconds + time.perf_counter() - clock)
+
+    def _advance(self, seconds: float) -> None:
+        progress = self.progress
+        window = self.plan.window(progress.step)
+        lr = rate(self.rates, progress.step, self.plan.steps, self.warmup)
+        self.network.train()
+        report = self.step(window, lr)
+        progress.step += 1
+        progress.tokens += report.tokens
+        self.run.log(
+            {
+                "event": "step",
+                "step": progress.step,
+                "epoch": self.plan.epoch(window.step),
+                "losses": report.losses,
+                "lr": lr,
+                "norm": report.norm,
+                "tokens": report.tokens,
+                "rows": _fingerprint(window),
+                "seconds": round(seconds, 3),
+            }
+        )
+        self.listener.stepped(progress.step, report, seconds)
+
+    def _evaluate(self, seconds: float) -> None:
+        evaluation = evaluate(self.network, self.dev, self.progress.step, self.step.device)
+        progress = self.progress
+        # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
+        worth = evaluation.overall if np.isfinite(evaluation.overall) else -1.0
+        is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
+        if is_best:
+            progress.best_step, progress.best_score, progress.waited = progress.step, worth, 0
+            self.save_best(evaluation)
+        elif progress.step > 0:
+            progress.waited += 1
+        self.run.log(
+            {
+                "event": "evaluation",
+                "step": progress.step,
+                "epoch": self.plan.epoch(progress.step - 1) if progress.step else 0,
+                "dev": evaluation.scores,
+                "overall": evaluation.overall,
+                "best": is_best,
+                "seconds": round(seconds, 3),
+            }
+        )
+        self.listener.evaluated(evaluation, is_best)
+
+    def _checkpoint(self) -> None:
+        self.progress.metrics_bytes = self.run.metrics_size()
+        self.checkpoints.save(self.progress)
+        self._saved_at = self.progress.step
+
+    def _restore(self) -> None:
+        found, warnings = self.checkpoints.load_latest()
+        for warning in warnings:
+            self.listener.warned(warning)
+        if found is not None:
+            self.progress = found
+            self._saved_at = found.step
+        self.run.cut_metrics(self.progress.metrics_bytes)
+
+    def _not_yet_evaluated(self) -> bool:
+        """A checkpoint is written after its step's evaluation, so a run that goes on has that one behind it."""
+        return self.progress.step != self._saved_at
+
+    def _is_due_for_checkpoint(self) -> bool:
+        step = self.progress.step
+        due = step in self.plan.epoch_ends or step == self.plan.steps or step % self.every_steps == 0
+        return due and step > 0
+
+    def _has_waited_enough(self) -> bool:
+        return self.patience is not None and self.progress.waited >= self.patience
+
+
+def evaluate(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
+    """Score every task on a split."""
+    scores, predictions, primary = {}, {}, {}
+    for name, dataset in datasets.items():
+        rows = [dataset.sequences(row) for row in range(len(dataset))]
+        predictions[name] = answers(network, name, rows, device)
+        scores[name] = score(dataset.labels, dataset.targets, predictions[name])
+        primary[name] = network.task(name).primary
+    return Evaluation(step, scores, overall(scores, primary), predictions)
+
+
+def _fingerprint(window: Window) -> str:
+    """Which rows a step saw, in eight characters: equal runs log equal ones."""
+    check = 0
+    for part in window.parts:
+        check = zlib.crc32(part.rows.tobytes(), zlib.crc32(part.task.encode(), check))
+    return f"{check:08x}"
+
+
+@contextmanager
+def _stop_requests() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM ask the loop to stop after the step under way; a second one ends it at once."""
+    asked: list[int] = []
+    before: dict[int, Any] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if asked:
+            previous = before[number]
+            if callable(previous):
+                previous(number, frame)
+            else:
+                raise KeyboardInterrupt
+        asked.append(number)
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, note)
+    except ValueError:
+        pass  # not in the main thread: whoever runs that thread handles signals
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)

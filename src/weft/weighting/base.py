@@ -1,0 +1,26 @@
+"""How the losses of a window's tasks become one."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+
+class Weighting(nn.Module, ABC):
+    """Losses [m] of the tasks in a window -> weighted losses [m], whose sum is minimized.
+
+    A weighted loss is affine in its loss: its slope may depend on learnt parameters and on earlier steps, not on
+    the window's own losses. So the slopes are known before the first forward pass, which lets a window of several
+    passes be run one at a time.
+    """
+
+    @abstractmethod
+    def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:
+        """[m] -> [m]"""
+
+    def slopes(self, tasks: tuple[str, ...], like: Tensor) -> Tensor:
+        """[m] by how much each task's gradient is scaled in this window."""
+        losses = like.new_zeros(len(tasks)).requires_grad_()
+        with torch.enable_grad():
+            (slopes,) = torch.autograd.grad(self(losses, tasks).sum(), losses)
+        return slopes
