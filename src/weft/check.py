@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from weft.data.dataset import Dataset
+from weft.data.remarks import remarks
 from weft.data.tokenizer import Tokenizer
 from weft.experiment import build_network, build_plan, read_data
 from weft.nn.source import find_body
@@ -44,14 +45,17 @@ class Findings:
     windows: str
     seconds: float
     parameters: int
+    gigabytes: float
+    remarks: list[str]
 
     def lines(self) -> Iterator[str]:
         yield from (str(split) for split in self.splits)
         yield self.windows
         yield (
-            f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps, "
-            f"roughly {self.seconds / 60:.0f} minutes here (evaluations not counted)"
+            f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps; on this machine roughly "
+            f"{_duration(self.seconds)} (evaluations not counted) and {self.gigabytes:.1f} GB of memory"
         )
+        yield from (f"note: {remark}" for remark in self.remarks)
 
 
 def examine(recipe: Recipe) -> Findings:
@@ -72,6 +76,8 @@ def examine(recipe: Recipe) -> Findings:
         windows=f"{len(plan.epoch_ends)} epochs, {plan.epoch_ends[0]:,} steps in the first; a step reads {batches}",
         seconds=estimate_seconds(network, plan, tokens),
         parameters=sum(p.numel() for p in network.parameters()),
+        gigabytes=estimate_memory(network, plan, tokens) / 1e9,
+        remarks=[note for task in data.values() for note in remarks(task.train, task.dev)],
     )
 
 
@@ -93,7 +99,10 @@ def _distribution(dataset: Dataset) -> str:
     if labels.is_numeric:
         values = labels.in_units(np.asarray(dataset.targets, dtype=np.float64))
         return f"labels {values.min():g} to {values.max():g}, mean {values.mean():.2f}"
-    counts = np.bincount(dataset.targets.astype(np.int64), minlength=len(labels.names))
+    if dataset.targets.ndim == 2:
+        counts = dataset.targets.sum(axis=0).astype(np.int64)
+    else:
+        counts = np.bincount(dataset.targets.astype(np.int64), minlength=len(labels.names))
     shares = ", ".join(f"{name} {count / len(dataset):.0%}" for name, count in zip(labels.names, counts, strict=True))
     return f"labels {shares}"
 
@@ -104,6 +113,20 @@ def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> 
     per_step = np.mean([sum(w.count(task) * tokens[task] for task in w.tasks) for w in sample])
     weights = sum(p.numel() for p in network.body.layers.parameters())
     return float(6 * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
+
+
+def estimate_memory(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
+    """Bytes: weights, gradients and two moments; activations of the largest pass; what Python and torch take."""
+    sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
+    passes = [sum(len(part.rows) * tokens[part.task] for part in parts) for window in sample for parts in window.micros]
+    shape = network.body.shape
+    # per token and layer: the states before and after each of the two halves, queries, keys, values, both inner states
+    per_token = shape.layers * (10 * shape.width + 2 * shape.inner)
+    return 16.0 * sum(p.numel() for p in network.parameters()) + 4.0 * max(passes) * per_token + 0.5e9
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
 def multiply_rate(width: int) -> float:

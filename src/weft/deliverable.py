@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weft.data.dataset import Dataset
+from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
-from weft.recipe import Recipe, as_dict
+from weft.errors import UserError
+from weft.evaluation.metrics import decide
+from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
-from weft.tasks.store import save_weights
+from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights
 from weft.training.trainer import Evaluation
 
 FORMAT = 1
@@ -29,6 +32,46 @@ def save_model(network: Network, tokenizer: Tokenizer, recipe: Recipe, evaluatio
     content = {"format": FORMAT, "recipe": as_dict(recipe), "labels": tasks}
     (folder / "weft.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(model_card(recipe, evaluation), encoding="utf-8")
+
+
+def adopt_heads(network: Network, folder: Path) -> list[str]:
+    """When the body is a model of ours, its heads come along for the tasks that have not changed; says what it did."""
+    if not (folder / "weft.json").exists():
+        return []
+    _, saved_labels = read_model(folder)
+    saved = load_tensors(folder / "heads.safetensors")
+    notes = []
+    for name, tensors in heads_by_task(network).items():
+        if name not in saved_labels:
+            notes.append(f"{name}: is new to {folder}; its head starts at random")
+        elif saved_labels[name] != network.task(name).labels:
+            notes.append(f"{name}: has other labels in {folder}; its head starts at random")
+        elif any(key not in saved or saved[key].shape != tensor.shape for key, tensor in tensors.items()):
+            notes.append(f"{name}: has another head in {folder}; its head starts at random")
+        else:
+            copy_exactly(tensors, {key: saved[key] for key in tensors}, str(folder))
+            notes.append(f"{name}: goes on with the head of {folder}")
+    return notes
+
+
+def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
+    """The recipe and the labels of each task that a model folder was made with."""
+    file = folder / "weft.json"
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        version, saved, recipe = content["format"], content["labels"], content["recipe"]
+    except OSError:
+        raise UserError(f"{folder}: is not a weft model; expected a run folder, or one with weft.json") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file}: is damaged ({error!r})") from None
+    if version != FORMAT:
+        raise UserError(f"{file}: has format {version}, this weft reads {FORMAT}")
+    parsed = parse_recipe(recipe, str(file))
+    try:
+        labels = {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in parsed.tasks}
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{file}: is damaged ({error!r})") from None
+    return parsed, labels
 
 
 def model_card(recipe: Recipe, evaluation: Evaluation) -> str:
@@ -74,8 +117,15 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
             columns["label"] = labels.in_units(np.asarray(dataset.targets, dtype=np.float64))
             columns["prediction"] = labels.in_units(predictions)
         else:
-            columns["label"] = [labels.names[int(target)] for target in dataset.targets]
-            columns["prediction"] = [labels.names[int(i)] for i in predictions.argmax(axis=1)]
+            columns["label"] = _named(labels, dataset.targets)
+            columns["prediction"] = _named(labels, decide(predictions, dataset.targets))
             for i, label in enumerate(labels.names):
                 columns[f"p_{label}"] = predictions[:, i]
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+
+
+def _named(labels: Labels, classes: Targets) -> list[Any]:
+    """Class numbers as names; for multilabel the list of all that apply."""
+    if classes.ndim == 2:
+        return [[name for name, on in zip(labels.names, row, strict=True) if on] for row in classes]
+    return [labels.names[int(number)] for number in classes]

@@ -9,17 +9,21 @@ from typing import Any
 
 import torch
 
-from weft.data.dataset import Dataset, locate, open_file
+from weft.data.dataset import Dataset, label_column, locate, open_file, text_columns
 from weft.data.labels import Labels, find_labels
 from weft.data.readings import Reader
+from weft.data.remarks import remarks
+from weft.data.splits import split_rows
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import save_model, save_predictions
+from weft.data.tokens import TokenizedFile
+from weft.deliverable import adopt_heads, save_model, save_predictions
 from weft.errors import UserError
 from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
 from weft.recipe import Recipe, as_dict, recipe_toml
 from weft.schedules.base import Feed, Plan, Stretched
+from weft.tasks.class_weights import class_weights
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.training.checkpoint import settings_of
@@ -40,33 +44,41 @@ class TaskData:
 
 def read_data(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, TaskData]:
     """Every task's files, read, checked and tokenized."""
-    data = {}
-    for name, task in recipe.tasks.items():
-        reader = build_reader(recipe, name, tokenizer)
-        files = {
-            split: open_file(task.data, locate(task.data, split, name, Path(), None), tokenizer, reader, name)
-            for split in ("train", "dev")
-        }
-        train_columns = files["train"].columns
-        if task.data.label not in train_columns:
-            shown = ", ".join(repr(column) for column in train_columns)
-            raise UserError(
-                f"{files['train'].source}:1: there is no column {task.data.label!r} "
-                f"(tasks.{name}.data.label); the columns are {shown}"
-            )
-        labels = find_labels(task.kind, files["train"], task.data.label, task.labels, task.range, task.scale)
-        data[name] = TaskData(
-            labels, *(Dataset(name, files[split], task.data, reader, labels) for split in ("train", "dev"))
-        )
-    return data
+    return {name: _read_task(recipe, name, tokenizer) for name in recipe.tasks}
+
+
+def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
+    task = recipe.tasks[name]
+    reader = build_reader(recipe, name, tokenizer)
+
+    def open_split(split: str) -> TokenizedFile:
+        return open_file(task.data, locate(task.data, split, name, Path(), None), tokenizer, reader, name)
+
+    train = open_split("train")
+    labels = find_labels(task.kind, label_column(task.data, train), task.labels, task.range, task.scale)
+    if task.data.dev_fraction is None:
+        dev, kept, held = open_split("dev"), None, None
+    else:
+        texts = [train.strings(column).to_pylist() for column in text_columns(task.data, reader)]
+        dev, (kept, held) = train, split_rows(texts, task.data.dev_fraction, recipe.seed, name)
+    return TaskData(
+        labels,
+        Dataset(name, train, task.data, reader, labels, kept),
+        Dataset(name, dev, task.data, reader, labels, held),
+    )
 
 
 def build_reader(recipe: Recipe, task: str, tokenizer: Tokenizer) -> Reader:
     return Reader(recipe.tasks[task].reading, tokenizer.cls, tokenizer.sep, recipe.max_length)
 
 
-def build_network(recipe: Recipe, labels: dict[str, Labels], folder: Path) -> Network:
-    """The body of `folder` with fresh heads, each drawn from a seed of its own."""
+def build_network(
+    recipe: Recipe,
+    labels: dict[str, Labels],
+    folder: Path,
+    weights: dict[str, torch.Tensor | None] | None = None,
+) -> Network:
+    """The body of `folder` with fresh heads, each drawn from a seed of its own; `weights` are class weights."""
     with seeded(recipe.seed, "body", "start"):
         body = load_body(folder, dropout=recipe.body_dropout, attention_dropout=recipe.body_dropout)
     if recipe.max_length > body.shape.positions:
@@ -74,7 +86,8 @@ def build_network(recipe: Recipe, labels: dict[str, Labels], folder: Path) -> Ne
     tasks = []
     for name, config in recipe.tasks.items():
         with seeded(recipe.seed, name, "start"):
-            tasks.append(build_task(name, config, labels[name], body, recipe.dropout))
+            own = (weights or {}).get(name)
+            tasks.append(build_task(name, config, labels[name], body, recipe.dropout, own))
     return Network(body, tasks).to(DTYPES[recipe.optimizer.precision])
 
 
@@ -120,7 +133,13 @@ def train(
     tokenizer = Tokenizer.load(folder)
     data = read_data(recipe, tokenizer)
     labels = {name: task.labels for name, task in data.items()}
-    network = build_network(recipe, labels, folder).to(where)
+    weights = {
+        name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
+    }
+    network = build_network(recipe, labels, folder, weights)
+    notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
+    notes += adopt_heads(network, folder)
+    network.to(where)
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
     weighting = recipe.weighting.build(tuple(recipe.tasks)).to(where)
     optimizer = build_optimizer([network, weighting], recipe.optimizer)
@@ -131,6 +150,8 @@ def train(
     try:
         (out / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf-8")
         run.write_json("environment.json", environment(where))
+        for note in notes:
+            listener.noted(note)
         dev = {name: task.dev for name, task in data.items()}
 
         def save_best(evaluation: Evaluation) -> None:

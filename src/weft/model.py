@@ -1,6 +1,6 @@
 """What a user loads: a trained body with its heads, ready to answer."""
 
-import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset, locate, open_file
-from weft.data.labels import Labels
+from weft.data.masking import mask
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import FORMAT
+from weft.deliverable import read_model
 from weft.errors import UserError
 from weft.experiment import build_network, build_reader, choose_device
-from weft.recipe import Recipe, parse_recipe
+from weft.recipe import Recipe
 from weft.tasks.inference import answers, vectors
 from weft.tasks.network import Network
 from weft.tasks.store import load_heads
@@ -28,10 +28,10 @@ class Prediction:
     """The answer for one row."""
 
     task: str
-    label: str | None
-    """the likeliest class; None for a regression"""
+    label: str | list[str] | None
+    """the likeliest class; all labels that are more likely than not (multilabel); None for a regression"""
     score: float
-    """its probability, or the predicted number in the label's own units"""
+    """the largest probability, or the predicted number in the label's own units"""
     probabilities: dict[str, float] | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Model:
             raise UserError(f"there are {len(texts)} first texts, but {len(texts2)} second ones")
         if not texts:
             return []
-        sides = [self._ids(side) for side in (texts, texts2) if side is not None]
+        sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         rows = [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
         values = answers(self.network, task, rows, self.device)
         return [self._prediction(task, value) for value in values]
@@ -82,7 +82,7 @@ class Model:
         if not texts:
             return np.empty((0, self.network.task(chosen).pooling.width), dtype=np.float32)
         reader = build_reader(self.recipe, chosen, self.tokenizer).alone()
-        rows = [reader.sequences(ids, None)[0] for ids in self._ids(texts)]
+        rows = [reader.sequences(ids, None)[0] for ids in self._ids(texts, chosen)]
         found = vectors(self.network, self.network.task(chosen), rows, self.device)
         return found.float().cpu().numpy()
 
@@ -106,8 +106,11 @@ class Model:
         if task not in self.recipe.tasks:
             raise UserError(f"the model has no task {task!r}; it has {', '.join(self.tasks)}")
 
-    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return [np.array(ids, dtype=np.int32) for ids in self.tokenizer.encode(list(texts))]
+    def _ids(self, texts: Sequence[str], task: str) -> list[NDArray[np.int32]]:
+        """Tokens of texts, masked as the task's training texts were."""
+        kinds = self.recipe.tasks[task].data.mask
+        masked = [mask(text, kinds, Counter()) for text in texts]
+        return [np.array(ids, dtype=np.int32) for ids in self.tokenizer.encode(masked)]
 
     def _embedding_task(self) -> str:
         by_reading = {task.reading: name for name, task in reversed(self.recipe.tasks.items())}
@@ -119,7 +122,11 @@ class Model:
             return Prediction(task, None, float(labels.in_units(value)), None)
         best = int(value.argmax())
         probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
-        return Prediction(task, labels.names[best], float(value[best]), probabilities)
+        if labels.kind == "multilabel":
+            chosen: str | list[str] = [name for name, p in probabilities.items() if p > 0.5]
+        else:
+            chosen = labels.names[best]
+        return Prediction(task, chosen, float(value[best]), probabilities)
 
 
 def load(folder: str | Path, device: str = "auto") -> Model:
@@ -127,21 +134,7 @@ def load(folder: str | Path, device: str = "auto") -> Model:
     path = Path(folder)
     if (path / "model" / "weft.json").exists():
         path = path / "model"
-    file = path / "weft.json"
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        version, saved, recipe_content = content["format"], content["labels"], content["recipe"]
-    except OSError:
-        raise UserError(f"{folder}: is not a weft model; expected a run folder, or one with weft.json") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file}: is damaged ({error!r})") from None
-    if version != FORMAT:
-        raise UserError(f"{file}: has format {version}, this weft reads {FORMAT}")
-    recipe = parse_recipe(recipe_content, str(file))
-    try:
-        labels = {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in recipe.tasks}
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{file}: is damaged ({error!r})") from None
+    recipe, labels = read_model(path)
     network = build_network(recipe, labels, path)
     load_heads(network, path)
     return Model(network, Tokenizer.load(path), recipe, choose_device(device))

@@ -114,6 +114,9 @@ def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None 
     """
     tasks = {}
     for name, task in recipe.tasks.items():
+        if task.data.hub is not None:  # its splits are names, not paths
+            tasks[name] = task
+            continue
         splits = [split for split in ("train", "dev", "test") if getattr(task.data, split) is not None]
         files = {split: str(locate(task.data, split, name, base, data_dir).resolve()) for split in splits}
         tasks[name] = task.model_copy(update={"data": task.data.model_copy(update=files)})

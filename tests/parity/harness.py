@@ -103,6 +103,7 @@ class Twin(nn.Module):
         rest = [p for p in self.parameters() if id(p) not in ids]
         return [{"params": rest, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
 
+    @torch.no_grad()
     def distance(self, network: Network) -> float:
         """Largest difference between any two weights of the twins."""
         ours = to_hugging_face(dict(network.body.named_parameters()), network.body.shape.layers)

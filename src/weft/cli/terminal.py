@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -14,7 +16,7 @@ from weft.training.trainer import Evaluation
 
 PLAIN_SECONDS = 15
 SMOOTH = 0.95
-"""how much of the shown loss is its past: single batches jump too much to read"""
+"""how much of a shown number is its past: single batches jump too much to read"""
 
 
 class Watcher:
@@ -24,13 +26,13 @@ class Watcher:
         self.console = console
         self.losses: dict[str, float] = {}
         self.steps = 0
-        self.tokens = 0
-        self.began = self.spoke = time.perf_counter()
+        self.rate = 0.0
+        self.last = self.spoke = time.perf_counter()
         self.bar: Progress | None = None
 
     def started(self, progress: checkpoint.Progress, steps: int) -> None:
         self.steps = steps
-        self.began = self.spoke = time.perf_counter()
+        self.last = self.spoke = time.perf_counter()
         if progress.step:
             self.console.print(f"going on after step {progress.step} of {steps}")
         if self.console.is_terminal:
@@ -50,10 +52,12 @@ class Watcher:
     def stepped(self, step: int, report: StepReport, seconds: float) -> None:  # noqa: ARG002
         for task, loss in report.losses.items():
             self.losses[task] = SMOOTH * self.losses.get(task, loss) + (1 - SMOOTH) * loss
-        self.tokens += report.tokens
         now = time.perf_counter()
+        rate = report.tokens / (now - self.last)
+        self.rate = SMOOTH * (self.rate or rate) + (1 - SMOOTH) * rate
+        self.last = now
         losses = "  ".join(f"{task} {loss:.3f}" for task, loss in self.losses.items())
-        speed = f"{self.tokens / (now - self.began):,.0f} tokens/s"
+        speed = f"{self.rate:,.0f} tokens/s"
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=step, losses=losses, speed=speed)
         elif now - self.spoke >= PLAIN_SECONDS or step == self.steps:
@@ -68,8 +72,8 @@ class Watcher:
             soft_wrap=True,
         )
 
-    def warned(self, message: str) -> None:
-        self.console.print(f"warning: {message}", style="yellow", soft_wrap=True)
+    def noted(self, message: str) -> None:
+        self.console.print(f"note: {message}", style="yellow", soft_wrap=True)
 
     def close(self) -> None:
         if self.bar is not None:
@@ -105,3 +109,16 @@ def score_table(
     cells = ["overall", ""] + ([f"{before_overall:.3f}"] if before else [])
     table.add_row(*cells, f"{overall:.3f}", "")
     return table
+
+
+def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> None:
+    """The end of a run: scores before and after, time, and where the model is."""
+    before = result["before"] or {}
+    console.print()
+    console.print(score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall")))
+    minutes, seconds = divmod(round(result["seconds"]), 60)
+    console.print(
+        f"\n{result['steps']:,} steps in {minutes}:{seconds:02d}, best after step {result['best_step']:,}. "
+        f"The model is in {folder / 'model'}",
+        soft_wrap=True,
+    )

@@ -31,7 +31,7 @@ def train(
     from rich.console import Console
 
     from weft import experiment
-    from weft.cli.terminal import Watcher, score_table
+    from weft.cli.terminal import Watcher, show_result
     from weft.recipe import load_recipe
 
     console = Console(highlight=False)
@@ -46,12 +46,4 @@ def train(
         ) from None
     finally:
         watcher.close()
-    before = result["before"] or {}
-    console.print()
-    console.print(score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall")))
-    minutes, seconds = divmod(round(result["seconds"]), 60)
-    console.print(
-        f"\n{result['steps']:,} steps in {minutes}:{seconds:02d}, best after step {result['best_step']:,}. "
-        f"The model is in {out / 'model'}",
-        soft_wrap=True,
-    )
+    show_result(console, result, out)

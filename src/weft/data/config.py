@@ -1,9 +1,12 @@
 """Which files feed a task, and the layouts that are known by name."""
 
-from typing import Annotated, Any
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field, model_validator
 
+from weft.data.masking import MaskKind
 from weft.variants import Config
 
 
@@ -11,57 +14,69 @@ class DataConfig(Config):
     """Files of one task and the columns that matter in them."""
 
     train: str | None = None
-    """file with the examples to train on; relative to the recipe, or to --data-dir for a preset"""
+    """file with the examples to train on, relative to the recipe: csv, tsv, jsonl or parquet, also gzipped"""
     dev: str | None = None
     """file with the examples that scores are measured on"""
     test: str | None = None
     """file for a last look, used only by `weft evaluate --split test`"""
+    dev_fraction: float | None = Field(default=None, gt=0, lt=1)
+    """instead of `dev`: the share of the train file that is set aside, rows with equal texts on one side"""
     text: str = "text"
     """column of the text, or of the first text of a pair"""
     text2: str | None = None
-    """column of the second text; needed by the readings bi, cross and concat"""
+    """column of the second text; needed by the readings bi and cross"""
     label: str = "label"
-    """column of the label"""
+    """column of the label; of several labels for a multilabel task, as a JSON list or divided by , ; or |"""
+    label_map: dict[str, str] | None = None
+    """other names for labels: `{ "1" = "bad", "2" = "bad", "3" = "good" }`"""
+    mask: tuple[MaskKind, ...] = ()
+    """personal data that is replaced before anything else sees a text: email, phone, number, link"""
+    on_bad_rows: Literal["stop", "skip"] = "stop"
+    """what to do with rows whose text or label cannot be used; skipped rows are counted"""
+    hub: str | None = None
+    """a data set of the model hub, such as "nyu-mll/glue:qqp"; train, dev and test then name its splits"""
     preset: str | None = None
-    """set by weft when the files come from a preset: they are then looked for in --data-dir"""
+    """set by weft when the files come from a preset that is looked for in --data-dir"""
+
+    @model_validator(mode="after")
+    def _one_dev(self) -> "DataConfig":
+        if self.dev is not None and self.dev_fraction is not None:
+            raise ValueError("`dev` and `dev_fraction` exclude each other; keep one")
+        return self
 
 
-# The layout of Stanford's CS224N default final project, which thousands of people have on disk.
+def _cs224n(name: str, stem: str, **columns: str) -> DataConfig:
+    """The layout of Stanford's CS224N default final project, which thousands of people have on disk."""
+    files = {split: f"{stem}-{split}.csv" for split in ("train", "dev", "test")}
+    return DataConfig.model_validate({"preset": name, **files, **columns})
+
+
+def _starter(task: str, **columns: str) -> DataConfig:
+    """The small sets that come with weft."""
+    folder = Path(str(resources.files("weft"))) / "starter"
+    files = {split: str(folder / f"{task}-{split}.tsv") for split in ("train", "dev")}
+    return DataConfig.model_validate(files | columns)
+
+
+def _hub(name: str, **columns: str) -> DataConfig:
+    splits = {"train": "train", "dev": "validation", "test": "test"}
+    return DataConfig.model_validate({"hub": name, **splits, **columns})
+
+
+_PAIR = {"text": "sentence1", "text2": "sentence2"}
 PRESETS: dict[str, DataConfig] = {
-    "sst5": DataConfig(
-        preset="sst5",
-        train="ids-sst-train.csv",
-        dev="ids-sst-dev.csv",
-        test="ids-sst-test.csv",
-        text="sentence",
-        label="sentiment",
-    ),
-    "quora": DataConfig(
-        preset="quora",
-        train="quora-train.csv",
-        dev="quora-dev.csv",
-        test="quora-test.csv",
-        text="sentence1",
-        text2="sentence2",
-        label="is_duplicate",
-    ),
-    "stsb": DataConfig(
-        preset="stsb",
-        train="sts-train.csv",
-        dev="sts-dev.csv",
-        test="sts-test.csv",
-        text="sentence1",
-        text2="sentence2",
-        label="similarity",
-    ),
-    "cfimdb": DataConfig(
-        preset="cfimdb",
-        train="ids-cfimdb-train.csv",
-        dev="ids-cfimdb-dev.csv",
-        test="ids-cfimdb-test.csv",
-        text="sentence",
-        label="sentiment",
-    ),
+    "sst5": _cs224n("sst5", "ids-sst", text="sentence", label="sentiment"),
+    "quora": _cs224n("quora", "quora", **_PAIR, label="is_duplicate"),
+    "stsb": _cs224n("stsb", "sts", **_PAIR, label="similarity"),
+    "cfimdb": _cs224n("cfimdb", "ids-cfimdb", text="sentence", label="sentiment"),
+    "starter/sentiment": _starter("sentiment"),
+    "starter/paraphrase": _starter("paraphrase", text2="text2"),
+    "starter/similarity": _starter("similarity", text2="text2"),
+    "hub/sst5": _hub("SetFit/sst5"),
+    "hub/qqp": _hub("nyu-mll/glue:qqp", text="question1", text2="question2"),
+    "hub/stsb": _hub("nyu-mll/glue:stsb", **_PAIR),
+    # yelp_polarity has no validation split: the reports measured on its test rows
+    "yelp": DataConfig(hub="fancyzhx/yelp_polarity", train="train", dev="test", test="test"),
 }
 
 

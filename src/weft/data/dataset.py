@@ -8,19 +8,22 @@ from numpy.typing import NDArray
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
-from weft.data.labels import Labels, Targets, parse_labels
+from weft.data.hub import fetch_split
+from weft.data.labels import LabelColumn, Labels, Targets
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokenizer import Tokenizer
-from weft.data.tokens import TokenizedFile, tokenize_file
+from weft.data.tokens import TokenizedFile, cache_folder, tokenize_file
 from weft.errors import UserError
 from weft.types import Batch, Rows
 
 
 def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:
-    """A split's file: relative to `base` (the recipe's folder), or to --data-dir for a preset."""
+    """A split's file: relative to `base` (the recipe's folder), in --data-dir for a preset, or from the hub."""
     name: str | None = getattr(config, split)
     if name is None:
         raise UserError(f"tasks.{task}.data.{split}: is missing; name the file")
+    if config.hub is not None:
+        return fetch_split(config.hub, name, cache_folder(), task)
     if config.preset is None:
         return base / name
     if data_dir is not None:
@@ -35,31 +38,58 @@ def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path
 
 def open_file(config: DataConfig, path: Path, tokenizer: Tokenizer, reader: Reader, task: str) -> TokenizedFile:
     """A task's file with the columns that its reading needs."""
-    columns = [config.text]
-    if reader.texts == 2:
-        if config.text2 is None:
-            raise UserError(f"tasks.{task}.data.text2: is missing; the reading {reader.reading!r} needs two texts")
-        columns.append(config.text2)
-    return tokenize_file(path, columns, tokenizer)
+    if reader.texts == 2 and config.text2 is None:
+        raise UserError(f"tasks.{task}.data.text2: is missing; the reading {reader.reading!r} needs two texts")
+    skip = config.on_bad_rows == "skip"
+    return tokenize_file(path, text_columns(config, reader), tokenizer, masks=config.mask, skip_bad_rows=skip)
+
+
+def text_columns(config: DataConfig, reader: Reader) -> list[str]:
+    """The columns that a reading reads."""
+    return [config.text] if reader.texts == 1 else [config.text, str(config.text2)]
+
+
+def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
+    require_columns(file.source, file.columns, [config.label])
+    return LabelColumn(file, config.label, config.label_map)
 
 
 class Dataset:
-    """Rows with their targets; batches are made on demand, so only labels live in memory."""
+    """Rows with their targets; batches are made on demand, so only row numbers and labels live in memory."""
 
-    def __init__(self, task: str, file: TokenizedFile, config: DataConfig, reader: Reader, labels: Labels) -> None:
-        require_columns(file.source, file.columns, [config.label])
+    def __init__(
+        self,
+        task: str,
+        file: TokenizedFile,
+        config: DataConfig,
+        reader: Reader,
+        labels: Labels,
+        keep: Rows | None = None,
+    ) -> None:
+        """`keep` are the file's rows that belong to this split; all of them unless said."""
         self.task = task
         self.file = file
         self.reader = reader
-        self.columns = [config.text] if reader.texts == 1 else [config.text, str(config.text2)]
+        self.columns = text_columns(config, reader)
         self.labels = labels
-        self.targets: Targets = parse_labels(labels, file, config.label)
+        skip = config.on_bad_rows == "skip"
+        targets, rows = label_column(config, file).targets(labels, skip_bad_rows=skip)
+        self.unlabelled = len(file) - len(rows)
+        """rows left out because their label cannot be used"""
+        if keep is not None:
+            kept = np.isin(rows, keep)
+            targets, rows = targets[kept], rows[kept]
+        self.rows: Rows = rows
+        """where in the file each row of this set stands"""
+        self.targets: Targets = targets
+        if not len(rows):
+            raise UserError(f"{file.source}: leaves no row for task {task!r}")
 
     def __len__(self) -> int:
-        return len(self.file)
+        return len(self.rows)
 
     def sequences(self, row: int) -> list[TokenSequence]:
-        ids = [self.file.ids(column, row) for column in self.columns]
+        ids = [self.file.ids(column, int(self.rows[row])) for column in self.columns]
         return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
 
     def batch(self, rows: Rows) -> Batch:
@@ -75,25 +105,17 @@ class Dataset:
             target=torch.from_numpy(self.targets[order]),
         )
 
+    def text_lengths(self) -> list[NDArray[np.int64]]:
+        """Tokens of each text, column by column, before anything is cut."""
+        return [self.file.lengths(column)[self.rows] for column in self.columns]
+
     def token_counts(self) -> NDArray[np.int64]:
         """Tokens of each row as the body sees it, special tokens included."""
-        lengths = [self.file.lengths(column) for column in self.columns]
-        longest = self.reader.max_length
-        total: NDArray[np.int64]
-        if self.reader.reading == "cross":
-            total = np.minimum(lengths[0] + lengths[1] + 3, longest)
-            return total
-        total = sum(
-            (np.minimum(side + 2, longest) for side in lengths),
-            np.zeros(len(self), dtype=np.int64),
-        )
-        return total
+        return self.reader.token_counts(self.text_lengths())
 
     def cut_rows(self) -> int:
         """How many rows lose tokens to `max_length`."""
-        lengths = [self.file.lengths(column) for column in self.columns]
-        second = lengths[1] if len(lengths) > 1 else np.zeros_like(lengths[0])
-        return sum(self.reader.cut(int(a), int(b)) for a, b in zip(lengths[0], second, strict=True))
+        return int(self.reader.is_cut(self.text_lengths()).sum())
 
     def texts(self, row: int) -> list[str]:
-        return [self.file.text(column, row) for column in self.columns]
+        return [self.file.text(column, int(self.rows[row])) for column in self.columns]

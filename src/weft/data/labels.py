@@ -1,7 +1,9 @@
 """Label columns as numbers, and numbers as labels again."""
 
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from weft.data.problems import Problems
 from weft.data.tokens import TokenizedFile
 from weft.errors import UserError
+from weft.types import Rows
 
 Kind = Literal["classification", "ordinal", "multilabel", "regression"]
 Targets = NDArray[np.float64] | NDArray[np.int64]
@@ -34,14 +37,22 @@ class Labels:
     def is_numeric(self) -> bool:
         return self.kind == "regression"
 
-    def number(self, label: str) -> float | None:
-        """A label as training wants it, or None if it is not one: by name first, then by class number."""
-        text = canonical(label)
+    def target(self, label: str) -> float | list[float] | None:
+        """A label as training wants it, or None if it is not one."""
+        if self.kind == "multilabel":
+            numbers = [self._class_number(name) for name in divide(label)]
+            if None in numbers:
+                return None
+            return [float(i in numbers) for i in range(len(self.names))]
         if self.is_numeric:
-            value = _as_float(text)
+            value = as_float(label.strip())
             if value is None or not self.low <= value <= self.high:
                 return None
             return (value - self.low) / (self.high - self.low) if self.scaled else value
+        return self._class_number(canonical(label))
+
+    def _class_number(self, text: str) -> float | None:
+        """By name first, then by number."""
         if text in self.names:
             return float(self.names.index(text))
         if text.isdigit() and int(text) < len(self.names):
@@ -58,74 +69,106 @@ class Labels:
         if self.is_numeric:
             return f"a number from {self.low:g} to {self.high:g}"
         shown = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
-        return f"one of {shown}"
+        return f"{'any' if self.kind == 'multilabel' else 'one'} of {shown}"
 
 
 def canonical(label: str) -> str:
     """Labels that mean the same are spelt the same: `1.0` is `1`, and blanks around do not count."""
     text = label.strip()
-    value = _as_float(text)
+    value = as_float(text)
     if value is not None and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return text
 
 
+def divide(label: str) -> list[str]:
+    """The several labels of a multilabel row: a JSON list, or divided by , ; or |; an empty text is none."""
+    if label.lstrip().startswith("["):
+        try:
+            return [canonical(str(name)) for name in json.loads(label)]
+        except ValueError:
+            pass  # a label that starts with a bracket
+    return [canonical(part) for part in re.split(r"[,;|]", label) if part.strip()]
+
+
+class LabelColumn:
+    """A file's label column under a recipe's label map."""
+
+    def __init__(self, file: TokenizedFile, column: str, label_map: Mapping[str, str] | None) -> None:
+        self.file = file
+        self.column = column
+        self.map = {canonical(old): canonical(new) for old, new in (label_map or {}).items()}
+
+    def distinct(self) -> list[str]:
+        """Every different label, mapped."""
+        found = pc.unique(self.file.strings(self.column)).to_pylist()
+        return [self.mapped(str(text)) for text in found]
+
+    def mapped(self, text: str) -> str:
+        return self.map.get(canonical(text), text)
+
+    def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
+        """[n] or [n, labels] targets and the rows they belong to; labels that cannot be read stop, or are left out."""
+        encoded = self.file.strings(self.column).combine_chunks().dictionary_encode()
+        texts = encoded.dictionary.to_pylist()
+        found = [labels.target(self.mapped(text)) for text in texts]
+        codes = encoded.indices.to_numpy()
+        usable = np.array([target is not None for target in found])[codes]
+        if not usable.all() and not skip_bad_rows:
+            self._complain(labels, texts, codes, np.flatnonzero(~usable))
+        rows = np.flatnonzero(usable)
+        if not len(rows):
+            raise UserError(f"{self.file.source}: no row has a usable label in column {self.column!r}")
+        shape: Any = [0.0] * len(labels.names) if labels.kind == "multilabel" else 0.0
+        table = np.array([shape if target is None else target for target in found], dtype=np.float64)
+        values: NDArray[np.float64] = table[codes[rows]]
+        return (values if labels.kind in ("regression", "multilabel") else values.astype(np.int64)), rows
+
+    def _complain(self, labels: Labels, texts: list[str], codes: NDArray[np.int64], rows: Rows) -> None:
+        problems = Problems(self.file.source)
+        for row in rows:
+            text = texts[int(codes[row])]
+            found = f"the label {text!r}" if text.strip() else "no label"
+            detail = f"column {self.column!r} has {found}, expected {labels.expected}"
+            problems.add(self.file.line(int(row)), "bad label", detail)
+        problems.stop()
+
+
 def find_labels(
     kind: Kind,
-    file: TokenizedFile,
-    column: str,
+    column: LabelColumn,
     declared: Sequence[Any] | None,
     bounds: tuple[float, float] | None,
     scaled: bool,
 ) -> Labels:
     """The labels that a recipe declares, or else those seen in the train file."""
+    where = f"{column.file.source}: column {column.column!r}"
     if kind == "regression":
-        low, high = bounds or _seen_range(file, column)
+        low, high = bounds or _seen_range(column, where)
         return Labels(kind, low=low, high=high, scaled=scaled)
     if declared is not None:
         return Labels(kind, names=tuple(canonical(str(name)) for name in declared))
-    seen = {canonical(text) for text in _distinct(file, column)} - {""}
-    names = sorted(seen, key=lambda name: (_as_float(name) is None, _as_float(name) or 0.0, name))
+    texts = column.distinct()
+    parts = [divide(text) if kind == "multilabel" else [canonical(text)] for text in texts]
+    seen = {name for names in parts for name in names} - {""}
+    names = sorted(seen, key=lambda name: (as_float(name) is None, as_float(name) or 0.0, name))
     if len(names) < 2:
         raise UserError(
-            f"{file.source}: column {column!r} holds {len(names)} different labels ({', '.join(names) or 'none'}); "
-            "a classification needs at least two"
+            f"{where} holds {len(names)} different labels ({', '.join(names) or 'none'}); "
+            f"a {kind} task needs at least two"
         )
     return Labels(kind, names=tuple(names))
 
 
-def parse_labels(labels: Labels, file: TokenizedFile, column: str) -> Targets:
-    """[n] class numbers or values; a label that cannot be read stops with its lines."""
-    encoded = file.strings(column).combine_chunks().dictionary_encode()
-    numbers = [labels.number(text) for text in encoded.dictionary.to_pylist()]
-    bad = {code for code, number in enumerate(numbers) if number is None}
-    codes = encoded.indices.to_numpy()
-    if bad:
-        problems = Problems(file.source)
-        for row in np.flatnonzero(np.isin(codes, list(bad))):
-            text = encoded.dictionary[int(codes[row])].as_py()
-            found = f"the label {text!r}" if text.strip() else "no label"
-            problems.add(file.line(int(row)), "bad label", f"column {column!r} has {found}, expected {labels.expected}")
-        problems.stop()
-    table = np.array([math.nan if number is None else number for number in numbers])
-    values: NDArray[np.float64] = table[codes]
-    return values if labels.is_numeric else values.astype(np.int64)
-
-
-def _distinct(file: TokenizedFile, column: str) -> list[str]:
-    return [str(text) for text in pc.unique(file.strings(column)).to_pylist()]
-
-
-def _seen_range(file: TokenizedFile, column: str) -> tuple[float, float]:
-    values = [value for text in _distinct(file, column) if (value := _as_float(text)) is not None]
-    if len(set(values)) < 2:
-        raise UserError(
-            f"{file.source}: column {column!r} holds {len(set(values))} different numbers; a regression needs two"
-        )
+def _seen_range(column: LabelColumn, where: str) -> tuple[float, float]:
+    values = {value for text in column.distinct() if (value := as_float(text.strip())) is not None}
+    if len(values) < 2:
+        raise UserError(f"{where} holds {len(values)} different numbers; a regression needs two")
     return min(values), max(values)
 
 
-def _as_float(text: str) -> float | None:
+def as_float(text: str) -> float | None:
+    """A finite number, or None."""
     try:
         value = float(text)
     except ValueError:

@@ -17,6 +17,7 @@ from weft.types import Encoded
 
 Reading = Literal["single", "bi", "cross"]
 Ids = NDArray[np.int32]
+Lengths = NDArray[np.int64]
 
 TokenSequence = tuple[NDArray[np.int64], int]
 """token ids, and how many of the last ones belong to segment 1"""
@@ -48,11 +49,20 @@ class Reader:
         sides = [first] if second is None or self.reading == "single" else [first, second]
         return [self._alone(side) for side in sides]
 
-    def cut(self, first_length: int, second_length: int) -> bool:
-        """Whether a row of such texts loses tokens."""
+    def token_counts(self, lengths: Sequence[Lengths]) -> Lengths:
+        """[n] tokens that the body sees of rows whose texts have these lengths, column by column."""
         if self.reading == "cross":
-            return first_length + second_length + 3 > self.max_length
-        return max(first_length, second_length) + 2 > self.max_length
+            sequences = [lengths[0] + lengths[1] + 3]
+        else:
+            sequences = [side + 2 for side in lengths]
+        counts: Lengths = np.minimum(np.stack(sequences), self.max_length).sum(axis=0)
+        return counts
+
+    def is_cut(self, lengths: Sequence[Lengths]) -> NDArray[np.bool_]:
+        """[n] whether a row loses tokens."""
+        if self.reading == "cross":
+            return np.asarray(lengths[0] + lengths[1] + 3 > self.max_length)
+        return np.asarray(np.max(np.stack(lengths), axis=0) + 2 > self.max_length)
 
     def _alone(self, ids: Ids) -> TokenSequence:
         kept = ids[: self.max_length - 2]

@@ -9,7 +9,8 @@ and renamed, so two processes that build the same one end with the same file and
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -18,11 +19,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from weft.data.files import Row, read_rows, require_columns
+from weft.data.masking import MaskKind, mask
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 
-FORMAT = "1"
+FORMAT = "2"
 CHUNK = 8192
 """rows in each record batch but the last: row r lies in batch r // CHUNK"""
 
@@ -43,6 +45,11 @@ class TokenizedFile:
         self.source = source
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self.table: pa.Table = reader.read_all()
+        notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        self.masked: dict[str, int] = notes["masked"]
+        """how many finds of each kind were masked in the text columns"""
+        self.skipped: dict[str, int] = notes["skipped"]
+        """how many rows were left out, by what was wrong with them"""
         batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._tokens = {
             name: [
@@ -84,7 +91,14 @@ class TokenizedFile:
         return int(self.table.column("line")[row].as_py())
 
 
-def tokenize_file(path: Path, text_columns: list[str], tokenizer: Tokenizer) -> TokenizedFile:
+def tokenize_file(
+    path: Path,
+    text_columns: list[str],
+    tokenizer: Tokenizer,
+    *,
+    masks: Sequence[MaskKind] = (),
+    skip_bad_rows: bool = False,
+) -> TokenizedFile:
     """The tokenized form of a file: from the cache, or built now."""
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
@@ -95,10 +109,11 @@ def tokenize_file(path: Path, text_columns: list[str], tokenizer: Tokenizer) -> 
         raise UserError(
             f"{folder}: the token cache cannot be written ({error.strerror}); set WEFT_CACHE to a folder that can"
         ) from None
-    key = _digest(FORMAT, _content(path, folder), tokenizer.digest, *text_columns)
+    settings = json.dumps([FORMAT, text_columns, sorted(masks), skip_bad_rows])
+    key = _digest(settings, _content(path, folder), tokenizer.digest)
     target = folder / f"{key}.arrow"
     if not target.exists():
-        _build(path, text_columns, tokenizer, target)
+        _build(path, text_columns, tokenizer, target, masks, skip_bad_rows)
     return TokenizedFile(target, path, text_columns)
 
 
@@ -119,9 +134,17 @@ def _content(path: Path, folder: Path) -> str:
     return digest
 
 
-def _build(path: Path, text_columns: list[str], tokenizer: Tokenizer, target: Path) -> None:
+def _build(
+    path: Path,
+    text_columns: list[str],
+    tokenizer: Tokenizer,
+    target: Path,
+    masks: Sequence[MaskKind],
+    skip_bad_rows: bool,
+) -> None:
     problems = Problems(path)
-    rows = _checked(path, text_columns, problems)
+    masked: Counter[str] = Counter()
+    rows = _masked(_checked(path, text_columns, problems), text_columns, masks, masked)
     first = next(rows, None)
     if first is None:
         problems.stop()
@@ -132,7 +155,7 @@ def _build(path: Path, text_columns: list[str], tokenizer: Tokenizer, target: Pa
         + [(f"column/{name}", pa.string()) for name in columns]
         + [(f"ids/{name}", pa.list_(pa.int32())) for name in text_columns]
     )
-    temporary = target.with_suffix(f".{os.getpid()}.tmp")
+    temporary = _temporary(target)
     try:
         with pa.ipc.new_file(str(temporary), schema) as sink:
             every = chain([first], rows)
@@ -144,10 +167,21 @@ def _build(path: Path, text_columns: list[str], tokenizer: Tokenizer, target: Pa
                     for name in text_columns
                 ]
                 sink.write_batch(pa.record_batch(arrays, schema=schema))
-        problems.stop()
+        if not skip_bad_rows:
+            problems.stop()
+        _replace(target.with_suffix(".json"), json.dumps({"masked": masked, "skipped": problems.counts}).encode())
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _masked(
+    rows: Iterator[Row], text_columns: list[str], kinds: Sequence[MaskKind], counts: Counter[str]
+) -> Iterator[Row]:
+    for row in rows:
+        if kinds:
+            row.values.update({name: mask(row.values[name], kinds, counts) for name in text_columns})
+        yield row
 
 
 def _checked(path: Path, text_columns: list[str], problems: Problems) -> Iterator[Row]:
@@ -169,6 +203,11 @@ def _digest(*parts: str) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary = _temporary(path)
     temporary.write_bytes(content)
     temporary.replace(path)
+
+
+def _temporary(path: Path) -> Path:
+    """A name that no other file and no other process uses."""
+    return path.with_name(f"{path.name}.{os.getpid()}.tmp")

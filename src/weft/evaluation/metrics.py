@@ -1,6 +1,6 @@
 """Scores, by the libraries that everybody checks against."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from weft.data.labels import Labels, Targets
+from weft.errors import UserError
 
 Predictions = NDArray[np.float64]
 """[n, classes] probabilities, or [n] numbers"""
@@ -17,14 +18,21 @@ Predictions = NDArray[np.float64]
 @dataclass(frozen=True)
 class Metric:
     compute: Callable[[Targets, Predictions], float]
+    kinds: tuple[str, ...]
+    """which kinds of tasks it can score"""
     is_correlation: bool = False
     """counted as (1 + r) / 2 in an overall score"""
     lower_is_better: bool = False
 
 
-def _classes(predictions: Predictions) -> NDArray[np.int64]:
-    classes: NDArray[np.int64] = predictions.argmax(axis=1)
-    return classes
+def decide(predictions: Predictions, targets: Targets) -> NDArray[np.int64]:
+    """[n] the likeliest class, or for multilabel [n, labels] which labels are more likely than not."""
+    chosen: NDArray[np.int64]
+    if targets.ndim == 2:
+        chosen = (predictions > 0.5).astype(np.int64)
+    else:
+        chosen = predictions.argmax(axis=1)
+    return chosen
 
 
 def _correlation(statistic: Callable[..., tuple[float, float]], y: Targets, p: Predictions) -> float:
@@ -34,27 +42,66 @@ def _correlation(statistic: Callable[..., tuple[float, float]], y: Targets, p: P
     return float(statistic(y, p)[0])
 
 
+def _auc(y: Targets, p: Predictions) -> float:
+    """Undefined where only one class is there, or for more than two."""
+    if p.shape[1] != 2 or np.ptp(y) == 0:
+        return float("nan")
+    return float(sk.roc_auc_score(y, p[:, 1]))
+
+
+_CLASSES = ("classification", "ordinal")
 METRICS: dict[str, Metric] = {
-    "accuracy": Metric(lambda y, p: float(sk.accuracy_score(y, _classes(p)))),
-    "f1": Metric(lambda y, p: float(sk.f1_score(y, _classes(p), average="macro", zero_division=0))),
-    "pearson": Metric(lambda y, p: _correlation(stats.pearsonr, y, p), is_correlation=True),
-    "spearman": Metric(lambda y, p: _correlation(stats.spearmanr, y, p), is_correlation=True),
-    "mse": Metric(lambda y, p: float(sk.mean_squared_error(y, p)), lower_is_better=True),
+    # for multilabel the share of rows with every label right
+    "accuracy": Metric(lambda y, p: float(sk.accuracy_score(y, decide(p, y))), (*_CLASSES, "multilabel")),
+    # the mean over classes, each counting alike
+    "f1": Metric(
+        lambda y, p: float(sk.f1_score(y, decide(p, y), average="macro", zero_division=0)),
+        (*_CLASSES, "multilabel"),
+    ),
+    "f1-micro": Metric(
+        lambda y, p: float(sk.f1_score(y, decide(p, y), average="micro", zero_division=0)), ("multilabel",)
+    ),
+    "auc": Metric(_auc, _CLASSES),
+    "kappa": Metric(lambda y, p: float(sk.cohen_kappa_score(y, decide(p, y), weights="quadratic")), ("ordinal",)),
+    # how many classes off, on average
+    "class-distance": Metric(lambda y, p: float(np.abs(decide(p, y) - y).mean()), ("ordinal",), lower_is_better=True),
+    "pearson": Metric(lambda y, p: _correlation(stats.pearsonr, y, p), ("regression",), is_correlation=True),
+    "spearman": Metric(lambda y, p: _correlation(stats.spearmanr, y, p), ("regression",), is_correlation=True),
+    "mse": Metric(lambda y, p: float(sk.mean_squared_error(y, p)), ("regression",), lower_is_better=True),
 }
 
 DEFAULTS: dict[str, tuple[str, ...]] = {
     "classification": ("accuracy", "f1"),
-    "ordinal": ("accuracy", "f1"),
+    "ordinal": ("accuracy", "f1", "class-distance"),
+    "multilabel": ("f1-micro", "f1", "accuracy"),
     "regression": ("pearson", "spearman", "mse"),
 }
 """the metrics of each kind; the first is the primary one"""
 
 
-def score(labels: Labels, targets: Targets, predictions: Predictions) -> dict[str, float]:
-    """All metrics of a task, and the number of rows; a regression's in the label's own units."""
+def choose_metrics(labels: Labels, wanted: Sequence[str] | None, task: str) -> tuple[str, ...]:
+    """A task's metrics, the primary one first."""
+    if not wanted:
+        return DEFAULTS[labels.kind]
+    fitting = [name for name, metric in METRICS.items() if labels.kind in metric.kinds]
+    for name in wanted:
+        if name not in fitting:
+            raise UserError(
+                f"tasks.{task}.metrics: found {name!r}, expected some of {', '.join(fitting)} for a {labels.kind} task"
+            )
+    if METRICS[wanted[0]].lower_is_better:
+        raise UserError(
+            f"tasks.{task}.metrics: the first one counts in the overall score, where more is better; "
+            f"{wanted[0]!r} cannot stand there"
+        )
+    return tuple(wanted)
+
+
+def score(labels: Labels, names: Sequence[str], targets: Targets, predictions: Predictions) -> dict[str, float]:
+    """The named metrics of a task, and the number of rows; a regression's in the label's own units."""
     if labels.is_numeric:
         targets, predictions = labels.in_units(targets.astype(np.float64)), labels.in_units(predictions)
-    scores = {name: METRICS[name].compute(targets, predictions) for name in DEFAULTS[labels.kind]}
+    scores = {name: METRICS[name].compute(targets, predictions) for name in names}
     return scores | {"n": len(targets)}
 
 

@@ -8,6 +8,7 @@ from weft.data.config import DataField
 from weft.data.labels import Kind
 from weft.data.readings import Reading
 from weft.losses import LossConfig
+from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.nn.heads import HeadConfig
@@ -20,8 +21,8 @@ from weft.variants import Config
 class TaskConfig(Config):
     """One task: its data, how it is read, and what is learnt from it."""
 
-    kind: Literal["classification", "ordinal", "regression"]
-    """what the labels are: classes, ordered classes, or numbers"""
+    kind: Kind
+    """what the labels are: one of several classes, of ordered classes, any of several labels, or a number"""
     data: DataField
     """a preset's name, or a table with the files and columns"""
     reading: Reading = "single"
@@ -31,7 +32,7 @@ class TaskConfig(Config):
     head: HeadConfig = LinearConfig()
     """what stands on the vectors"""
     loss: LossConfig | None = None
-    """cross-entropy for classes and mse for numbers, unless said"""
+    """cross-entropy for classes, binary-cross-entropy for multilabel and mse for numbers, unless said"""
     batch_size: int = Field(default=16, ge=1)
     """rows of this task in each forward pass, over all processes"""
     labels: tuple[Any, ...] | None = None
@@ -40,12 +41,15 @@ class TaskConfig(Config):
     """smallest and largest label of a regression; those seen in the train file unless said"""
     scale: bool = True
     """whether a regression is trained on labels brought to 0..1; predictions are always in the label's units"""
+    class_weights: Literal["balanced"] | dict[str, float] | None = None
+    """how much a row counts by its class: "balanced" makes rare classes as heavy as common ones"""
+    metrics: tuple[str, ...] | None = None
+    """what is measured; the first one counts in the overall score"""
 
     @property
     def chosen_loss(self) -> LossConfig:
         if self.loss is not None:
             return self.loss
-        return MeanSquaredErrorConfig() if self.kind == "regression" else CrossEntropyConfig()
-
-
-__all__ = ["Kind", "TaskConfig"]
+        if self.kind == "regression":
+            return MeanSquaredErrorConfig()
+        return BinaryCrossEntropyConfig() if self.kind == "multilabel" else CrossEntropyConfig()

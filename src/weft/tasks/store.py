@@ -17,7 +17,8 @@ BODY = "body."
 def head_tensors(network: Network) -> dict[str, Tensor]:
     """Everything that is not the body. What tasks share with it or with each other is named once."""
     tensors: dict[str, Tensor] = {name: p for name, p in network.named_parameters() if not name.startswith(BODY)}
-    return tensors | dict(network.named_buffers())
+    kept = network.state_dict().keys()  # class weights are for training only
+    return tensors | {name: buffer for name, buffer in network.named_buffers() if name in kept}
 
 
 def save_weights(network: Network, folder: Path) -> None:
@@ -34,11 +35,23 @@ def save_weights(network: Network, folder: Path) -> None:
 def load_heads(network: Network, folder: Path) -> None:
     """Fill the heads of a network whose body is loaded already."""
     path = folder / "heads.safetensors"
+    copy_exactly(head_tensors(network), load_tensors(path), str(path))
+
+
+def heads_by_task(network: Network) -> dict[str, dict[str, Tensor]]:
+    """The head tensors of each task."""
+    tensors = head_tensors(network)
+    return {
+        name: {key: tensor for key, tensor in tensors.items() if key.startswith(f"tasks.{name}.")}
+        for name in network.tasks
+    }
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
-        saved = load_file(path)
+        return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path}: is not a readable safetensors file ({error})") from None
-    copy_exactly(head_tensors(network), saved, str(path))
 
 
 @torch.no_grad()

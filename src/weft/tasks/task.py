@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from weft.data.labels import Labels
 from weft.errors import UserError
-from weft.evaluation.metrics import DEFAULTS
+from weft.evaluation.metrics import choose_metrics
 from weft.losses.base import Loss
 from weft.nn.body import Body
 from weft.nn.heads.base import Head, HeadShape
@@ -17,19 +17,34 @@ from weft.types import Encoded, TaskOutput
 class Task(nn.Module):
     """pooling -> dropout -> head -> loss"""
 
-    def __init__(self, name: str, labels: Labels, pooling: Pooling, head: Head, loss: Loss, dropout: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        labels: Labels,
+        pooling: Pooling,
+        head: Head,
+        loss: Loss,
+        *,
+        dropout: float,
+        metrics: tuple[str, ...],
+        class_weights: Tensor | None = None,
+    ) -> None:
+        """`class_weights` [classes] say how much a row counts by its class; they matter in training alone."""
         super().__init__()
         self.name = name
         self.labels = labels
+        self.metrics = metrics
         self.pooling = pooling
         self.dropout = nn.Dropout(dropout)
         self.head = head
         self.loss = loss
+        self.class_weights: Tensor | None
+        self.register_buffer("class_weights", class_weights, persistent=False)
 
     @property
     def primary(self) -> str:
         """the metric that counts in the overall score"""
-        return DEFAULTS[self.labels.kind][0]
+        return self.metrics[0]
 
     def vectors(self, hidden: tuple[Tensor, ...], encoded: Encoded) -> Tensor:
         """[n, width] what the task's pooling makes of a body's layers"""
@@ -46,7 +61,8 @@ class Task(nn.Module):
         """`hidden` and `texts` have one entry, or two for a bi reading."""
         vectors = [self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)]
         output = self.outputs(vectors)
-        return TaskOutput(output, self.loss(output, target))
+        losses = self.loss(output, target)
+        return TaskOutput(output, losses if self.class_weights is None else losses * self.class_weights[target])
 
     @torch.no_grad()
     def read(self, vectors: list[Tensor]) -> Tensor:
@@ -55,7 +71,9 @@ class Task(nn.Module):
         return answer
 
 
-def build_task(name: str, config: TaskConfig, labels: Labels, body: Body, dropout: float) -> Task:
+def build_task(
+    name: str, config: TaskConfig, labels: Labels, body: Body, dropout: float, class_weights: Tensor | None = None
+) -> Task:
     """A task's modules on a body, with random heads."""
     pooling = config.pooling.build(body)
     loss = config.chosen_loss.build(labels, name)
@@ -66,4 +84,5 @@ def build_task(name: str, config: TaskConfig, labels: Labels, body: Body, dropou
         )
     pair = config.reading == "bi"
     head = config.head.build(HeadShape(pooling.width, pair=pair, outputs=loss.outputs, task=name))
-    return Task(name, labels, pooling, head, loss, dropout)
+    metrics = choose_metrics(labels, config.metrics, name)
+    return Task(name, labels, pooling, head, loss, dropout=dropout, metrics=metrics, class_weights=class_weights)

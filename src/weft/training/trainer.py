@@ -42,7 +42,7 @@ class Listener(Protocol):
     def started(self, progress: Progress, steps: int) -> None: ...
     def stepped(self, step: int, report: StepReport, seconds: float) -> None: ...
     def evaluated(self, evaluation: Evaluation, is_best: bool) -> None: ...
-    def warned(self, message: str) -> None: ...
+    def noted(self, message: str) -> None: ...
 
 
 class Trainer:
@@ -154,7 +154,7 @@ class Trainer:
     def _restore(self) -> None:
         found, warnings = self.checkpoints.load_latest()
         for warning in warnings:
-            self.listener.warned(warning)
+            self.listener.noted(warning)
         if found is not None:
             self.progress = found
             self._saved_at = found.step
@@ -179,8 +179,9 @@ def evaluate(network: Network, datasets: Mapping[str, Dataset], step: int, devic
     for name, dataset in datasets.items():
         rows = [dataset.sequences(row) for row in range(len(dataset))]
         predictions[name] = answers(network, name, rows, device)
-        scores[name] = score(dataset.labels, dataset.targets, predictions[name])
-        primary[name] = network.task(name).primary
+        task = network.task(name)
+        scores[name] = score(dataset.labels, task.metrics, dataset.targets, predictions[name])
+        primary[name] = task.primary
     return Evaluation(step, scores, overall(scores, primary), predictions)
 
 

@@ -1,0 +1,73 @@
+"""`weft demo`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES: dict[str, list[tuple[str, ...]]] = {
+    "sentiment": [
+        ("I laughed, I wept, and I bought a ticket for tomorrow night as well.",),
+        ("Handsome to look at, but the story never quite wakes up.",),
+        ("Two hours of noise in search of a point, and it finds none.",),
+    ],
+    "paraphrase": [
+        ("How do I get candle wax out of a tablecloth?", "What removes wax stains from table linen?"),
+        ("How do I get candle wax out of a tablecloth?", "How do I make candles from old wax?"),
+    ],
+    "similarity": [
+        ("A woman is feeding pigeons in the square.", "A lady gives bread to birds in a plaza."),
+        ("A woman is feeding pigeons in the square.", "The council has banned cars from the square."),
+    ],
+}
+
+
+def demo(
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")] = Path("runs/demo"),
+) -> None:
+    """Train the embedded default on the starter data and show what it learnt."""
+    from rich.console import Console
+
+    from weft import experiment
+    from weft.cli.terminal import Watcher, show_result
+    from weft.model import load
+    from weft.recipe import load_recipe
+
+    console = Console(highlight=False)
+    folder = _free(out)
+    console.print("[bold]weft[/bold]: one BERT body, three tasks, 340 training rows each, written for this demo")
+    console.print("scores of the untrained heads first, then 8 passes over the data\n")
+    watcher = Watcher(console)
+    try:
+        result = experiment.train(load_recipe("starter"), folder, watcher)
+    finally:
+        watcher.close()
+    show_result(console, result, folder)
+
+    model = load(folder)
+    console.print("\nThree answers from one body, for texts it has never seen:")
+    for task, rows in EXAMPLES.items():
+        sides = list(zip(*rows, strict=True))
+        predictions = model.predict(task, sides[0], sides[1] if len(sides) > 1 else None)
+        console.print(f"\n[bold]{task}[/bold]")
+        for texts, prediction in zip(rows, predictions, strict=True):
+            if prediction.label is None:
+                answer = f"{prediction.score:.1f} of 5"
+            else:
+                answer = f"{prediction.label} ({prediction.score:.0%})"
+            console.print(f"  {answer:24}  {'  |  '.join(texts)}", soft_wrap=True)
+
+    console.print("\n[bold]What next[/bold]")
+    console.print(f'  weft predict {folder} sentiment "your own sentence"')
+    console.print(f"  weft evaluate {folder}")
+    console.print("  weft init your-file.csv -o my-task.toml      a recipe for your own data", soft_wrap=True)
+    console.print(f"  results: {folder / 'result.json'}, model: {folder / 'model'}, log: {folder / 'metrics.jsonl'}")
+
+
+def _free(out: Path) -> Path:
+    """`out`, or the next free name beside it: an earlier demo is never overwritten."""
+    number, folder = 1, out
+    while folder.exists():
+        number += 1
+        folder = out.with_name(f"{out.name}-{number}")
+    return folder

@@ -1,0 +1,43 @@
+"""`weft init`"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.errors import UserError
+
+
+def init(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Your files: csv, tsv, jsonl or parquet.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="RECIPE", help="The recipe to write, NAME.toml.")],
+) -> None:
+    """Propose a recipe from your own files, every choice explained."""
+    if out.exists():
+        raise UserError(f"{out}: already exists; choose another name with -o")
+    if out.suffix != ".toml":
+        raise UserError(f"-o {out}: expected a name that ends in .toml")
+    if not out.parent.is_dir():
+        raise UserError(f"-o {out}: there is no folder {out.parent}")
+    from weft.proposal import propose
+    from weft.recipe import load_recipe
+
+    text = propose(files, out, _ask if sys.stdin.isatty() and sys.stdout.isatty() else _take_proposal)
+    out.write_text(text, encoding="utf-8")
+    load_recipe(out)  # what we write must be a recipe
+    typer.echo(text, nl=False)
+    typer.echo(f"\nwritten to {out}; next: weft check {out}", err=True)
+
+
+def _ask(question: str, proposed: str, possible: Sequence[str]) -> str:
+    answer = typer.prompt(question, default=proposed, err=True)
+    while answer not in possible:
+        typer.echo(f"expected one of {', '.join(possible)}", err=True)
+        answer = typer.prompt(question, default=proposed, err=True)
+    return str(answer)
+
+
+def _take_proposal(question: str, proposed: str, possible: Sequence[str]) -> str:  # noqa: ARG001
+    return proposed

@@ -1,0 +1,44 @@
+"""Data sets of the model hub, brought to the disk as ordinary files."""
+
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UserError
+
+
+def fetch_split(name: str, split: str, folder: Path, task: str) -> Path:
+    """`nyu-mll/glue:qqp` and `train` -> a parquet file in `folder`, made once for each revision of the set."""
+    key = f"tasks.{task}.data.hub"
+    try:
+        import datasets
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError
+    except ImportError:
+        raise UserError(f"{key}: reading hub data sets needs: pip install 'weft[hub]'") from None
+    repository, _, subset = name.partition(":")
+    wanted: dict[str, Any] = {"allow_patterns": [f"{subset}/*", "README.md"]} if subset else {}
+    try:
+        # The files come first: from there on everything works without the network.
+        snapshot = Path(snapshot_download(repository, repo_type="dataset", **wanted))
+    except HFValidationError as error:
+        raise UserError(f"{key}: {name!r} is not a hub id ({error})") from None
+    except OSError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"{key}: the hub did not give {name!r} ({reason}); check the name, the network and HF_HOME, "
+            "or name files on disk"
+        ) from None
+    target = folder / "hub" / f"{repository.replace('/', '--')}-{subset}-{split}-{snapshot.name[:12]}.parquet"
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_suffix(".tmp")
+    datasets.disable_progress_bars()
+    try:
+        rows = datasets.load_dataset(str(snapshot), subset or None, split=split, cache_dir=str(folder / "datasets"))
+        rows.to_parquet(str(temporary))
+    except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{key}: split {split!r} of {name!r} cannot be read ({reason})") from None
+    temporary.replace(target)
+    return target

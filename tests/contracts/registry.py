@@ -1,0 +1,11 @@
+"""The registries as tests see them: every variant's name and config class."""
+
+from typing import Any, get_args
+
+from weft.variants import Config
+
+
+def variants(registry: Any) -> dict[str, type[Config]]:
+    """Name -> config class of each variant in a union such as LossConfig."""
+    members = get_args(get_args(registry)[0]) or (get_args(registry)[0],)
+    return {member.model_fields["name"].default: member for member in members}

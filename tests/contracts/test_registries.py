@@ -1,0 +1,161 @@
+"""What holds for every variant of every registry, the day it is listed."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+import weft
+from tests.contracts.registry import variants
+from weft.data.labels import Labels
+from weft.errors import UserError
+from weft.losses import LossConfig
+from weft.nn.body import Body, BodyShape
+from weft.nn.heads import HeadConfig
+from weft.nn.heads.base import HeadShape
+from weft.nn.pooling import PoolingConfig
+from weft.schedules import ScheduleConfig
+from weft.schedules.base import Feed
+from weft.types import Encoded
+from weft.weighting import WeightingConfig
+
+SOURCE = Path(weft.__file__).parent
+REGISTRIES = {
+    "losses": LossConfig,
+    "nn/heads": HeadConfig,
+    "nn/pooling": PoolingConfig,
+    "schedules": ScheduleConfig,
+    "weighting": WeightingConfig,
+}
+KINDS = [
+    Labels("classification", ("no", "yes")),
+    Labels("classification", ("a", "b", "c", "d")),
+    Labels("multilabel", ("a", "b", "c")),
+    Labels("regression", scaled=True),
+]
+BODY = BodyShape(vocabulary=9, width=6, layers=2, heads=2, inner=8, positions=12)
+
+
+@pytest.mark.parametrize("room", REGISTRIES)
+def test_every_config_class_in_a_room_is_in_its_union(room: str) -> None:
+    """A variant that is written but not listed could never be chosen."""
+    listed = {config.__name__ for config in variants(REGISTRIES[room]).values()}
+    written = {
+        node.name
+        for path in (SOURCE / room).glob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Config")
+    }
+    assert written == listed
+
+
+@pytest.mark.parametrize("room", REGISTRIES)
+def test_a_variants_file_is_small_and_says_what_it_is(room: str) -> None:
+    for path in (SOURCE / room).glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) < 120, path
+        assert ast.get_docstring(ast.parse(text)), path
+
+
+@pytest.mark.parametrize(
+    ("room", "name"), [(room, name) for room, registry in REGISTRIES.items() for name in variants(registry)]
+)
+def test_configs_refuse_unknown_keys_and_changes(room: str, name: str) -> None:
+    config = variants(REGISTRIES[room])[name]
+    with pytest.raises(ValidationError):
+        config(no_such_option=1)  # type: ignore[call-arg]
+    with pytest.raises(ValidationError):
+        config().name = "other"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", variants(LossConfig))
+def test_losses_give_one_finite_loss_per_row_and_readable_outputs(name: str) -> None:
+    built = 0
+    for labels in KINDS:
+        try:
+            loss = variants(LossConfig)[name]().build(labels, "task")
+        except UserError as error:
+            assert str(error).startswith("tasks.task.loss: ")
+            continue
+        built += 1
+        output = torch.randn(5, loss.outputs, requires_grad=True)
+        if labels.kind == "multilabel":
+            target = torch.randint(2, (5, len(labels.names))).double()
+        else:
+            target = torch.rand(5) if labels.is_numeric else torch.randint(len(labels.names), (5,))
+        losses = loss(output, target)
+        assert losses.shape == (5,)
+        assert torch.isfinite(losses).all()
+        losses.sum().backward()
+        assert output.grad is not None
+        assert output.grad.abs().sum() > 0
+        reading = loss.read(output.detach())
+        if labels.is_numeric:
+            assert reading.shape == (5,)
+        else:
+            assert reading.shape == (5, len(labels.names))
+            assert ((reading >= 0) & (reading <= 1)).all()
+            if labels.kind != "multilabel":
+                torch.testing.assert_close(reading.sum(1), torch.ones(5))
+    assert built
+
+
+@pytest.mark.parametrize("name", variants(PoolingConfig))
+def test_poolings_see_only_their_own_sequence(name: str) -> None:
+    body = Body(BODY)
+    pooling = variants(PoolingConfig)[name]().build(body)
+    encoded = Encoded(torch.zeros(9, dtype=torch.long), torch.zeros(9, dtype=torch.long), (4, 2, 3))
+    hidden = torch.randn(9, 6, requires_grad=True)
+    vectors = pooling(hidden, encoded)
+    assert vectors.shape == (3, pooling.width)
+    vectors[1].sum().backward()
+    touched = hidden.grad.abs().sum(1) > 0  # type: ignore[union-attr]
+    assert touched[4:6].any()
+    assert not touched[:4].any()
+    assert not touched[6:].any()
+
+
+@pytest.mark.parametrize("name", variants(HeadConfig))
+@pytest.mark.parametrize("pair", [True, False])
+def test_heads_give_their_width_or_say_why_not(name: str, pair: bool) -> None:
+    for outputs in (1, 4):
+        try:
+            head = variants(HeadConfig)[name]().build(HeadShape(6, pair=pair, outputs=outputs, task="task"))
+        except UserError as error:
+            assert str(error).startswith("tasks.task.head: ")
+            continue
+        first = torch.randn(5, 6, requires_grad=True)
+        second = torch.randn(5, 6, requires_grad=True) if pair else None
+        output = head(first, second)
+        assert output.shape == (5, head.outputs) == (5, outputs)
+        output.square().sum().backward()
+        for side in (first, second):
+            assert side is None or side.grad.abs().sum() > 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", variants(WeightingConfig))
+def test_weightings_are_affine_in_the_losses(name: str) -> None:
+    weighting = variants(WeightingConfig)[name]().build(("a", "b", "c"))
+    tasks = ("c", "a")
+    slopes = weighting.slopes(tasks, torch.zeros(()))
+    low, high = torch.tensor([0.3, 2.0]), torch.tensor([1.1, 0.5])
+    difference = weighting(high, tasks) - weighting(low, tasks)
+    torch.testing.assert_close(difference, slopes * (high - low))
+
+
+@pytest.mark.parametrize("name", variants(ScheduleConfig))
+def test_plans_do_not_remember(name: str) -> None:
+    """Windows asked backwards, from a second plan, are those asked forwards from the first."""
+    feed = Feed({"a": 13, "b": 30}, {"a": 4, "b": 5}, epochs=3, accumulate=2, seed=9)
+    config = variants(ScheduleConfig)[name]()
+    plan, again = config.build(feed), config.build(feed)  # type: ignore[attr-defined]
+    forwards = [plan.window(step) for step in range(plan.steps)]
+    backwards = [again.window(step) for step in reversed(range(plan.steps))][::-1]
+    for one, two in zip(forwards, backwards, strict=True):
+        assert [(p.task, p.micro, p.rows.tolist()) for p in one.parts] == [
+            (p.task, p.micro, p.rows.tolist()) for p in two.parts
+        ]
+    assert plan.epoch_ends[-1] == plan.steps
+    assert len(plan.epoch_ends) == 3

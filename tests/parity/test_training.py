@@ -1,0 +1,48 @@
+"""Training steps against a plain padded loop over transformers, in float64 and without dropout."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.parity.harness import Twin
+from tests.tiny import recipe_content
+from weft.data.tokenizer import Tokenizer
+from weft.experiment import build_network, build_plan, read_data
+from weft.recipe import parse_recipe
+from weft.training.optimizer import build_optimizer, rate
+from weft.training.step import Step
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_fifty_steps_equal_a_plain_padded_loop(tiny: Path, accumulate: int) -> None:
+    content = recipe_content(tiny, epochs=50 * accumulate, dropout=0.0, body_dropout=0.0)
+    content["optimizer"] |= {"precision": "fp64", "accumulate": accumulate}
+    recipe = parse_recipe(content, "parity")
+    data = read_data(recipe, Tokenizer.load(tiny / "body"))
+    network = build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body")
+    train = {name: task.train for name, task in data.items()}
+    plan = build_plan(recipe, {name: len(dataset) for name, dataset in train.items()}, None)
+    weighting = recipe.weighting.build(tuple(recipe.tasks))
+    optimizer = build_optimizer([network, weighting], recipe.optimizer)
+    step = Step(network, train, weighting, optimizer, clip=1.0, seed=1, device=torch.device("cpu"))
+
+    twin = Twin(network)
+    plain = torch.optim.AdamW(twin.decayed(), betas=(0.9, 0.999), eps=1e-8)
+    network.train()
+    for number in range(50):
+        window = plan.window(number)
+        lr = rate(recipe.optimizer, number, plan.steps, warmup=2)
+        step(window, lr)
+
+        rows = {task: [p.rows for p in window.parts if p.task == task] for task in window.tasks}
+        batches = [
+            train[task].batch(torch.cat([torch.from_numpy(r) for r in found]).numpy()) for task, found in rows.items()
+        ]
+        for group in plain.param_groups:
+            group["lr"] = lr
+        plain.zero_grad()
+        twin.loss(batches).backward()
+        torch.nn.utils.clip_grad_norm_(twin.parameters(), 1.0)
+        plain.step()
+    assert twin.distance(network) < 1e-8

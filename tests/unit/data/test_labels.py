@@ -1,0 +1,100 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.tiny import write_rows
+from weft.data.labels import LabelColumn, Labels, canonical, divide, find_labels
+from weft.data.tokenizer import Tokenizer
+from weft.data.tokens import tokenize_file
+from weft.errors import UserError
+
+
+def labelled(tiny: Path, folder: Path, labels: list[object], label_map: dict[str, str] | None = None) -> LabelColumn:
+    path = write_rows(folder / "rows.tsv", [{"text": f"a {i}", "label": label} for i, label in enumerate(labels)])
+    return LabelColumn(tokenize_file(path, ["text"], Tokenizer.load(tiny / "body")), "label", label_map)
+
+
+def targets(column: LabelColumn, labels: Labels, skip: bool = False) -> list[object]:
+    return column.targets(labels, skip_bad_rows=skip)[0].tolist()
+
+
+def test_the_same_label_in_another_spelling() -> None:
+    assert canonical(" 1.0") == canonical("1") == "1"
+    assert canonical("good ") == "good"
+    assert canonical("0.5") == "0.5"
+    assert canonical("nan") == "nan"
+
+
+def test_several_labels_in_one_cell() -> None:
+    assert divide("plot; acting") == divide("plot,acting") == divide("plot|acting") == divide('["plot", "acting"]')
+    assert divide("") == divide("[]") == []
+    assert divide("[draft") == ["[draft"]
+
+
+def test_classes_seen_are_in_order_of_number_then_name(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, ["10", "9.0", "2", "2.0"])
+    assert find_labels("classification", column, None, None, True).names == ("2", "9", "10")
+    column = labelled(tiny, tmp_path / "b", ["yes", "no"])
+    assert find_labels("classification", column, None, None, True).names == ("no", "yes")
+
+
+def test_labels_by_name_or_number(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, ["bad", "1", "good", "0.0"])
+    labels = find_labels("classification", column, ["bad", "good"], None, True)
+    assert targets(column, labels) == [0, 1, 1, 0]
+
+
+def test_a_label_map_merges_and_renames(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, [1, 2, "3.0", 5], {"1": "bad", "2": "bad", "3": "fine", "5": "good"})
+    labels = find_labels("classification", column, None, None, True)
+    assert labels.names == ("bad", "fine", "good")
+    assert targets(column, labels) == [0, 0, 1, 2]
+
+
+def test_multilabel_targets(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, ["plot; acting", "", '["sound"]'])
+    labels = find_labels("multilabel", column, None, None, True)
+    assert labels.names == ("acting", "plot", "sound")
+    assert targets(column, labels) == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+    with pytest.raises(UserError, match="expected any of plot, sound"):
+        targets(column, Labels("multilabel", ("plot", "sound")))
+
+
+def test_a_regression_is_scaled_and_back(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, [1, 3, 5])
+    labels = find_labels("regression", column, None, None, True)
+    assert (labels.low, labels.high) == (1.0, 5.0)
+    assert targets(column, labels) == [0.0, 0.5, 1.0]
+    assert labels.in_units(np.array([0.0, 0.5, 1.0])).tolist() == [1, 3, 5]
+    assert targets(column, find_labels("regression", column, None, (0, 5), False)) == [1, 3, 5]
+
+
+def test_bad_labels_are_named_by_line(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, ["good", "goof", "bad", ""])
+    with pytest.raises(UserError) as error:
+        targets(column, Labels("classification", ("bad", "good")))
+    place = column.file.source
+    assert f"{place}:3: column 'label' has the label 'goof', expected one of bad, good" in str(error.value)
+    assert f"{place}:5: column 'label' has no label" in str(error.value)
+
+
+def test_bad_labels_can_be_skipped(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, ["good", "goof", "bad", ""])
+    found, rows = column.targets(Labels("classification", ("bad", "good")), skip_bad_rows=True)
+    assert (found.tolist(), rows.tolist()) == ([1, 0], [0, 2])
+    with pytest.raises(UserError, match="no row has a usable label"):
+        column.targets(Labels("classification", ("x", "y")), skip_bad_rows=True)
+
+
+@pytest.mark.parametrize("bad", ["7", "nan", "inf", "three"])
+def test_a_number_out_of_range(tiny: Path, tmp_path: Path, bad: str) -> None:
+    column = labelled(tiny, tmp_path, ["1", bad])
+    with pytest.raises(UserError, match="a number from 0 to 5"):
+        targets(column, Labels("regression", low=0, high=5))
+
+
+@pytest.mark.parametrize("kind", ["classification", "ordinal", "multilabel"])
+def test_one_class_is_not_enough(tiny: Path, tmp_path: Path, kind: str) -> None:
+    with pytest.raises(UserError, match="at least two"):
+        find_labels(kind, labelled(tiny, tmp_path, ["1", "1.0"]), None, None, True)  # type: ignore[arg-type]

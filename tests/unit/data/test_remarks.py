@@ -1,0 +1,40 @@
+from pathlib import Path
+
+from tests.tiny import write_rows
+from weft.data.config import DataConfig
+from weft.data.dataset import Dataset, open_file
+from weft.data.labels import Labels
+from weft.data.readings import Reader
+from weft.data.remarks import overlap, remarks
+from weft.data.tokenizer import Tokenizer
+
+YES_NO = Labels("classification", ("0", "1"))
+
+
+def pairs(tiny: Path, path: Path, rows: list[tuple[str, str, str]], **options: object) -> Dataset:
+    write_rows(path, [{"text": a, "text2": b, "label": label} for a, b, label in rows])
+    config = DataConfig.model_validate({"text2": "text2", **options})
+    tokenizer = Tokenizer.load(tiny / "body")
+    reader = Reader("cross", tokenizer.cls, tokenizer.sep, 20)
+    return Dataset("same", open_file(config, path, tokenizer, reader, "same"), config, reader, YES_NO)
+
+
+def test_rows_in_both_sets_are_counted_in_any_case_and_order(tiny: Path, tmp_path: Path) -> None:
+    train = pairs(tiny, tmp_path / "a.tsv", [("A cat", "a dog", "1"), ("x y", "z", "0"), ("one", "two", "0")])
+    dev = pairs(tiny, tmp_path / "b.tsv", [("a DOG ", "a  cat", "1"), ("x y", "w", "0"), ("two", "one", "1")])
+    assert overlap(train, dev) == 2
+    assert remarks(train, dev) == ["same: 2 of 3 dev rows also stand in train; they flatter the score"]
+
+
+def test_what_was_skipped_and_masked_is_said(tiny: Path, tmp_path: Path) -> None:
+    rows = [("write a@b.org", "x", "1"), ("", "y", "0"), ("z", "w", "maybe"), ("fine", "v", "0")]
+    train = pairs(tiny, tmp_path / "a.tsv", rows, on_bad_rows="skip", mask=["email"])
+    dev = pairs(tiny, tmp_path / "b.tsv", [("u", "t", "1")])
+    assert len(train) == 2
+    assert train.texts(0) == ["write [email]", "x"]
+    source = tmp_path / "a.tsv"
+    assert remarks(train, dev) == [
+        f"{source}: 1 rows skipped (empty text)",
+        f"{source}: 1 rows skipped (no usable label)",
+        f"{source}: masked 1 x email",
+    ]

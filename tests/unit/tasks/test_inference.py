@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tests.tiny import recipe
+from weft.data.tokenizer import Tokenizer
+from weft.experiment import build_network, read_data
+from weft.tasks import inference
+from weft.tasks.inference import answers, by_length
+
+
+def test_groups_hold_every_sequence_once_within_the_budget() -> None:
+    sequences = [(np.zeros(length, dtype=np.int64), 0) for length in (9, 3, 30, 1, 4, 4, 12)]
+    groups = list(by_length(sequences, tokens=13))
+    assert sorted(i for group in groups for i in group) == list(range(7))
+    for group in groups:
+        assert len(group) == 1 or sum(len(sequences[i][0]) for i in group) <= 13
+
+
+def test_answers_do_not_depend_on_company_or_order(tiny: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    data = read_data(recipe(tiny), Tokenizer.load(tiny / "body"))
+    network = build_network(recipe(tiny), {name: d.labels for name, d in data.items()}, tiny / "body")
+    device = torch.device("cpu")
+    for name, task in data.items():
+        rows = [task.dev.sequences(i) for i in range(len(task.dev))]
+        rows += rows[:3]  # repeated texts are encoded once
+        together = answers(network, name, rows, device)
+        alone = np.concatenate([answers(network, name, [row], device) for row in rows])
+        np.testing.assert_allclose(together, alone, atol=1e-6)
+        monkeypatch.setattr(inference, "TOKENS", 20)
+        np.testing.assert_allclose(answers(network, name, rows[::-1], device)[::-1], alone, atol=1e-6)
+    network.train()
+    answers(network, "sentiment", [data["sentiment"].dev.sequences(0)], device)
+    assert network.training
