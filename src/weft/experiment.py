@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 
-from weft.data.dataset import Dataset, label_column, locate, open_file, text_columns
+from weft.data.dataset import Dataset, label_column
 from weft.data.labels import Labels, find_labels
 from weft.data.readings import Reader
 from weft.data.remarks import remarks
-from weft.data.splits import split_rows
+from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
-from weft.data.tokens import TokenizedFile
 from weft.deliverable import adopt_heads, save_model, save_predictions
 from weft.errors import UserError
 from weft.nn.source import find_body
@@ -49,23 +48,15 @@ def read_data(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, TaskData]:
 
 def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
     task = recipe.tasks[name]
-    reader = build_reader(recipe, name, tokenizer)
+    files = task_files(recipe, name, tokenizer)
+    column = label_column(task.data, files.open("train"))
+    labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
+    return TaskData(labels, files.dataset("train", labels), files.dataset("dev", labels))
 
-    def open_split(split: str) -> TokenizedFile:
-        return open_file(task.data, locate(task.data, split, name, Path(), None), tokenizer, reader, name)
 
-    train = open_split("train")
-    labels = find_labels(task.kind, label_column(task.data, train), task.labels, task.range, task.scale)
-    if task.data.dev_fraction is None:
-        dev, kept, held = open_split("dev"), None, None
-    else:
-        texts = [train.strings(column).to_pylist() for column in text_columns(task.data, reader)]
-        dev, (kept, held) = train, split_rows(texts, task.data.dev_fraction, recipe.seed, name)
-    return TaskData(
-        labels,
-        Dataset(name, train, task.data, reader, labels, kept),
-        Dataset(name, dev, task.data, reader, labels, held),
-    )
+def task_files(recipe: Recipe, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
+    reader = build_reader(recipe, task, tokenizer)
+    return TaskFiles(task, recipe.tasks[task].data, reader, tokenizer, recipe.seed, data_dir)
 
 
 def build_reader(recipe: Recipe, task: str, tokenizer: Tokenizer) -> Reader:

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.data.dataset import Dataset, locate, open_file
 from weft.data.masking import mask
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import read_model
 from weft.errors import UserError
-from weft.experiment import build_network, build_reader, choose_device
+from weft.experiment import build_network, build_reader, choose_device, task_files
 from weft.recipe import Recipe
 from weft.tasks.inference import answers, vectors
 from weft.tasks.network import Network
@@ -93,13 +92,10 @@ class Model:
         for name in files or {}:
             self._require(name)
         datasets = {}
-        for name, config in self.recipe.tasks.items():
-            if files and name not in files:
-                continue
-            path = files[name] if files else locate(config.data, split, name, Path(), data_dir)
-            reader = build_reader(self.recipe, name, self.tokenizer)
-            file = open_file(config.data, path, self.tokenizer, reader, name)
-            datasets[name] = Dataset(name, file, config.data, reader, self.network.task(name).labels)
+        for name in files or self.tasks:
+            source = task_files(self.recipe, name, self.tokenizer, data_dir)
+            labels = self.network.task(name).labels
+            datasets[name] = source.dataset_of(files[name], labels) if files else source.dataset(split, labels)
         return evaluate(self.network, datasets, 0, self.device)
 
     def _require(self, task: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
-from weft.data.dataset import locate
+from weft.data.task_files import locate
 from weft.errors import UserError
 from weft.nn.source import find_body
 from weft.schedules import ScheduleConfig

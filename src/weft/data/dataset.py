@@ -1,47 +1,16 @@
 """The rows of one task and one split, and batches of them."""
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
-from weft.data.hub import fetch_split
 from weft.data.labels import LabelColumn, Labels, Targets
 from weft.data.readings import Reader, TokenSequence, pack
-from weft.data.tokenizer import Tokenizer
-from weft.data.tokens import TokenizedFile, cache_folder, tokenize_file
+from weft.data.tokens import TokenizedFile
 from weft.errors import UserError
 from weft.types import Batch, Rows
-
-
-def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:
-    """A split's file: relative to `base` (the recipe's folder), in --data-dir for a preset, or from the hub."""
-    name: str | None = getattr(config, split)
-    if name is None:
-        raise UserError(f"tasks.{task}.data.{split}: is missing; name the file")
-    if config.hub is not None:
-        return fetch_split(config.hub, name, cache_folder(), task)
-    if config.preset is None:
-        return base / name
-    if data_dir is not None:
-        return data_dir / Path(name).name
-    if Path(name).is_absolute():  # a recipe that was resolved before
-        return Path(name)
-    raise UserError(
-        f"tasks.{task}.data: the preset {config.preset!r} names a layout, not a place; "
-        f"say with --data-dir which folder holds {name}"
-    )
-
-
-def open_file(config: DataConfig, path: Path, tokenizer: Tokenizer, reader: Reader, task: str) -> TokenizedFile:
-    """A task's file with the columns that its reading needs."""
-    if reader.texts == 2 and config.text2 is None:
-        raise UserError(f"tasks.{task}.data.text2: is missing; the reading {reader.reading!r} needs two texts")
-    skip = config.on_bad_rows == "skip"
-    return tokenize_file(path, text_columns(config, reader), tokenizer, masks=config.mask, skip_bad_rows=skip)
 
 
 def text_columns(config: DataConfig, reader: Reader) -> list[str]:

@@ -30,6 +30,8 @@ class Labels:
     low: float = 0.0
     high: float = 1.0
     """range of a regression's labels, in their own units"""
+    bounded: bool = True
+    """whether a label outside the range is an error: it is if the range was declared, not if it was only seen"""
     scaled: bool = False
     """whether a regression is trained on labels brought to 0..1"""
 
@@ -46,7 +48,7 @@ class Labels:
             return [float(i in numbers) for i in range(len(self.names))]
         if self.is_numeric:
             value = as_float(label.strip())
-            if value is None or not self.low <= value <= self.high:
+            if value is None or (self.bounded and not self.low <= value <= self.high):
                 return None
             return (value - self.low) / (self.high - self.low) if self.scaled else value
         return self._class_number(canonical(label))
@@ -67,7 +69,7 @@ class Labels:
     def expected(self) -> str:
         """for messages: what a label may be"""
         if self.is_numeric:
-            return f"a number from {self.low:g} to {self.high:g}"
+            return f"a number from {self.low:g} to {self.high:g}" if self.bounded else "a number"
         shown = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
         return f"{'any' if self.kind == 'multilabel' else 'one'} of {shown}"
 
@@ -145,7 +147,7 @@ def find_labels(
     where = f"{column.file.source}: column {column.column!r}"
     if kind == "regression":
         low, high = bounds or _seen_range(column, where)
-        return Labels(kind, low=low, high=high, scaled=scaled)
+        return Labels(kind, low=low, high=high, bounded=bounds is not None, scaled=scaled)
     if declared is not None:
         return Labels(kind, names=tuple(canonical(str(name)) for name in declared))
     texts = column.distinct()

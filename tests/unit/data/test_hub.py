@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from weft.data.config import PRESETS
-from weft.data.dataset import locate
 from weft.data.files import read_rows
 from weft.data.problems import Problems
+from weft.data.task_files import locate
 from weft.errors import UserError
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"

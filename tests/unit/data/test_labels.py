@@ -70,6 +70,13 @@ def test_a_regression_is_scaled_and_back(tiny: Path, tmp_path: Path) -> None:
     assert targets(column, find_labels("regression", column, None, (0, 5), False)) == [1, 3, 5]
 
 
+def test_a_seen_range_does_not_bind_other_files(tiny: Path, tmp_path: Path) -> None:
+    labels = find_labels("regression", labelled(tiny, tmp_path / "train", [1, 5]), None, None, True)
+    assert targets(labelled(tiny, tmp_path / "dev", [0, 9]), labels) == [-0.25, 2.0]
+    with pytest.raises(UserError, match="has the label 'x', expected a number$"):
+        targets(labelled(tiny, tmp_path / "bad", ["x"]), labels)
+
+
 def test_bad_labels_are_named_by_line(tiny: Path, tmp_path: Path) -> None:
     column = labelled(tiny, tmp_path, ["good", "goof", "bad", ""])
     with pytest.raises(UserError) as error:

@@ -2,10 +2,11 @@ from pathlib import Path
 
 from tests.tiny import write_rows
 from weft.data.config import DataConfig
-from weft.data.dataset import Dataset, open_file
+from weft.data.dataset import Dataset
 from weft.data.labels import Labels
 from weft.data.readings import Reader
 from weft.data.remarks import overlap, remarks
+from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 
 YES_NO = Labels("classification", ("0", "1"))
@@ -16,7 +17,7 @@ def pairs(tiny: Path, path: Path, rows: list[tuple[str, str, str]], **options: o
     config = DataConfig.model_validate({"text2": "text2", **options})
     tokenizer = Tokenizer.load(tiny / "body")
     reader = Reader("cross", tokenizer.cls, tokenizer.sep, 20)
-    return Dataset("same", open_file(config, path, tokenizer, reader, "same"), config, reader, YES_NO)
+    return TaskFiles("same", config, reader, tokenizer, seed=1).dataset_of(path, YES_NO)
 
 
 def test_rows_in_both_sets_are_counted_in_any_case_and_order(tiny: Path, tmp_path: Path) -> None:
