@@ -1,0 +1,71 @@
+"""Every command and every Python snippet in the documentation is run, in the order in which a reader meets them.
+
+In a page, a fenced block marked `console` holds commands (lines that start with `$ `) and their output; one marked
+`python` is run as it stands; one marked `csv` or `toml` whose first line is a comment with a file name is written to
+that file. A block marked `text` or `sh` is shown only: `make` commands and the like.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+KNOWN = {"console", "python", "csv", "toml", "text", "sh"}
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    found = []
+    for indent, kind, content in BLOCK.findall(page.read_text(encoding="utf-8")):
+        lines = [line.removeprefix(indent) for line in content.splitlines()]
+        found.append((kind, "\n".join(lines)))
+    return found
+
+
+def run(kind: str, content: str, folder: Path) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "2"}
+    if kind == "console":
+        for line in content.splitlines():
+            if line.startswith("$ "):
+                done = subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", line[2:]],
+                    cwd=folder,
+                    capture_output=True,
+                    text=True,
+                    env=environment,
+                    timeout=600,
+                    check=False,
+                )
+                assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    elif kind == "python":
+        done = subprocess.run(
+            [sys.executable, "-c", content], cwd=folder, capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.returncode == 0, f"{content}\n{done.stderr}"
+    elif kind in ("csv", "toml"):
+        first, _, rest = content.partition("\n")
+        if name := re.match(r"# (\S+\.\w+)$", first):
+            (folder / name[1]).write_text(rest + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    for kind, content in blocks(page):
+        assert kind in KNOWN, f"{page.name}: a block is marked {kind!r}, expected one of {sorted(KNOWN)}"
+        run(kind, content, tmp_path)
+
+
+def test_the_harness_finds_commands() -> None:
+    assert sum(kind == "console" for kind, _ in blocks(ROOT / "README.md")) >= 2
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
