@@ -36,7 +36,7 @@ def demo(
     console = Console(highlight=False)
     folder = _free(out)
     console.print("[bold]weft[/bold]: one BERT body, three tasks, 340 training rows each, written for this demo")
-    console.print("scores of the untrained heads first, then 8 passes over the data\n")
+    console.print("scores of the untrained heads first, then 7 passes over the data\n")
     watcher = Watcher(console)
     try:
         result = experiment.train(load_recipe("starter"), folder, watcher)
