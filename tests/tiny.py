@@ -140,6 +140,8 @@ def write_recipe(folder: Path, content: dict[str, Any], name: str = "recipe.toml
     def toml(value: Any) -> str:
         if isinstance(value, dict):
             return "{" + ", ".join(f"{json.dumps(key)} = {toml(inner)}" for key, inner in value.items()) + "}"
+        if isinstance(value, list):
+            return "[" + ", ".join(toml(inner) for inner in value) + "]"
         return json.dumps(value)
 
     path = folder / name

@@ -1,6 +1,7 @@
 """What can be known of a run before it starts."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,14 +11,17 @@ import torch
 from weft.data.dataset import Dataset
 from weft.data.remarks import remarks
 from weft.data.tokenizer import Tokenizer
-from weft.experiment import build_network, build_plan, read_data
+from weft.experiment import build_network, build_plan, build_rates, read_data
 from weft.nn.source import find_body
 from weft.recipe import Recipe
-from weft.schedules.base import Plan
+from weft.schedules.plan import Plan
 from weft.tasks.network import Network
+from weft.types import Window
 
 PAYS = 0.6
 """share of the bare matrix-multiply rate that a training step reaches, for the estimate of time"""
+SAMPLED_WINDOWS, COUNTED_WINDOWS = 200, 20_000
+BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class SplitFacts:
 class Findings:
     splits: list[SplitFacts]
     steps: int
-    windows: str
+    plan: list[str]
     seconds: float
     parameters: int
     gigabytes: float
@@ -50,7 +54,7 @@ class Findings:
 
     def lines(self) -> Iterator[str]:
         yield from (str(split) for split in self.splits)
-        yield self.windows
+        yield from self.plan
         yield (
             f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps; on this machine roughly "
             f"{_duration(self.seconds)} (evaluations not counted) and {self.gigabytes:.1f} GB of memory"
@@ -68,17 +72,55 @@ def examine(recipe: Recipe) -> Findings:
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
     ]
     tokens = {name: float(task.train.token_counts().mean()) for name, task in data.items()}
-    first = plan.window(0)
-    batches = ", ".join(f"{first.count(task)} {task}" for task in first.tasks)
     return Findings(
         splits=splits,
         steps=plan.steps,
-        windows=f"{len(plan.epoch_ends)} epochs, {plan.epoch_ends[0]:,} steps in the first; a step reads {batches}",
+        plan=describe_plan(recipe, plan, {name: len(task.train) for name, task in data.items()}),
         seconds=estimate_seconds(network, plan, tokens),
         parameters=sum(p.numel() for p in network.parameters()),
         gigabytes=estimate_memory(network, plan, tokens) / 1e9,
         remarks=[note for task in data.values() for note in remarks(task.train, task.dev)],
     )
+
+
+def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
+    """What each phase reads, how often each row is seen, and how the learning rate goes."""
+    rates = build_rates(recipe, plan)
+    lines = []
+    start = 0
+    for number, (phase, end) in enumerate(zip(recipe.resolved_phases(), plan.phase_ends, strict=True)):
+        title = f"phase {number + 1}: " if len(plan.phase_ends) > 1 else ""
+        steps = np.unique(np.linspace(start, end - 1, SAMPLED_WINDOWS).astype(int))
+        reads = Counter(describe_window(plan.window(int(step))) for step in steps)
+        most = " | ".join(text for text, _ in reads.most_common(3))
+        lines.append(
+            f"{title}{phase.schedule.name}, {phase.trainable.name}, {end - start:,} steps; a step reads {most}"
+        )
+        curve = [rates(int(step)) for step in np.linspace(start, end - 1, 40)]
+        lines.append(f"{title}learning rate {sparkline(curve)} up to {max(curve):.3g}")
+        start = end
+    lines.append("each row is seen " + ", ".join(f"{seen:.2f} x in {task}" for task, seen in times_seen(plan, sizes)))
+    return lines
+
+
+def describe_window(window: Window) -> str:
+    return ", ".join(f"{window.count(task)} {task}" for task in window.tasks)
+
+
+def times_seen(plan: Plan, sizes: dict[str, int]) -> list[tuple[str, float]]:
+    """How often a row of each task is seen on average, counted over all windows or a large sample of them."""
+    steps = np.unique(np.linspace(0, plan.steps - 1, min(plan.steps, COUNTED_WINDOWS)).astype(int))
+    rows: Counter[str] = Counter()
+    for step in steps:
+        for part in plan.window(int(step)).parts:
+            rows[part.task] += len(part.rows)
+    return [(task, rows[task] * plan.steps / len(steps) / size) for task, size in sizes.items()]
+
+
+def sparkline(values: list[float]) -> str:
+    """Numbers as a row of blocks, zero at the bottom."""
+    highest = max(values)
+    return "".join(BLOCKS[min(int(value / highest * len(BLOCKS)), len(BLOCKS) - 1)] for value in values)
 
 
 def facts(dataset: Dataset, split: str) -> SplitFacts:

@@ -21,17 +21,17 @@ from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
 from weft.recipe import Recipe, as_dict, recipe_toml
-from weft.schedules.base import Feed, Plan, Stretched
+from weft.schedules.base import Feed
+from weft.schedules.plan import Plan, SegmentPlan, Stretched
 from weft.tasks.class_weights import class_weights
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.training.checkpoint import settings_of
 from weft.training.optimizer import build_optimizer
+from weft.training.phases import Rates
 from weft.training.run_folder import RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
-
-DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
 
 
 @dataclass(frozen=True)
@@ -79,22 +79,39 @@ def build_network(
         with seeded(recipe.seed, name, "start"):
             own = (weights or {}).get(name)
             tasks.append(build_task(name, config, labels[name], body, recipe.dropout, own))
-    return Network(body, tasks).to(DTYPES[recipe.optimizer.precision])
+    # mixed precision keeps its weights in fp32
+    return Network(body, tasks).to(torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32)
 
 
 def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
     """All windows of a run; `steps` is a budget that stretches or shrinks them."""
     batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
 
-    def plan_of(epochs: int) -> Plan:
-        return recipe.schedule.build(Feed(sizes, batch_sizes, epochs, recipe.optimizer.accumulate, recipe.seed))
+    def plan_of(times: int) -> Plan:
+        phases = [
+            phase.schedule.segments(Feed(sizes, batch_sizes, phase.epochs * times, recipe.seed, number))
+            for number, phase in enumerate(recipe.resolved_phases())
+        ]
+        return SegmentPlan(phases, recipe.optimizer.accumulate)
 
-    plan = plan_of(recipe.epochs)
+    plan = plan_of(1)
     if steps is None:
         return plan
     if steps > plan.steps:  # more epochs of the same, of which the budget then takes its share
-        plan = plan_of(-(-recipe.epochs * steps // plan.steps))
+        plan = plan_of(-(-steps // plan.steps))
     return Stretched(plan, steps)
+
+
+def build_rates(recipe: Recipe, plan: Plan) -> Rates:
+    """Under a budget, warm-up keeps its share of the run."""
+    full = plan.plan.steps if isinstance(plan, Stretched) else plan.steps
+    return Rates(plan, recipe.resolved_phases(), recipe.optimizer, plan.steps / full)
+
+
+def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
+    """task -> layer -> factor, for the tasks that ask for it."""
+    asked = {name: task.layer_factors for name, task in recipe.tasks.items()}
+    return {name: factors.by_layer(layers, name) for name, factors in asked.items() if factors is not None}
 
 
 def choose_device(name: str) -> torch.device:
@@ -120,6 +137,11 @@ def train(
 ) -> dict[str, Any]:
     """Train a recipe into a run folder and return what is in its result.json."""
     where = choose_device(device)
+    if recipe.optimizer.precision == "fp16" and where.type != "cuda":
+        raise UserError(
+            'optimizer.precision: "fp16" needs a GPU: on a CPU its small numbers vanish and nothing gets faster; '
+            'use "bf16" or "fp32" here'
+        )
     folder = find_body(recipe.body)
     tokenizer = Tokenizer.load(folder)
     data = read_data(recipe, tokenizer)
@@ -133,7 +155,11 @@ def train(
     network.to(where)
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
     weighting = recipe.weighting.build(tuple(recipe.tasks)).to(where)
-    optimizer = build_optimizer([network, weighting], recipe.optimizer)
+    modes = [phase.trainable for phase in recipe.resolved_phases()]
+    for mode in modes:
+        mode.check(network.body.shape.layers)
+    network.body.recompute = recipe.optimizer.gradient_checkpointing
+    optimizer = build_optimizer(network, weighting, recipe.optimizer, modes)
     settings = {"recipe": as_dict(recipe), "steps": plan.steps}
 
     _refuse_other_run(out, settings, resume)
@@ -161,9 +187,11 @@ def train(
                 clip=recipe.optimizer.clip,
                 seed=recipe.seed,
                 device=where,
+                precision=recipe.optimizer.precision,
+                layer_factors=layer_factors(recipe, network.body.shape.layers),
             ),
-            rates=recipe.optimizer,
-            warmup=_stretched_warmup(recipe, plan),
+            rates=build_rates(recipe, plan),
+            modes=modes,
             run=run,
             settings=settings,
             every_steps=recipe.checkpoint.every_steps,
@@ -177,13 +205,6 @@ def train(
         return result
     finally:
         run.close()
-
-
-def _stretched_warmup(recipe: Recipe, plan: Plan) -> int:
-    """Warm-up keeps its share of the run under a budget."""
-    if isinstance(plan, Stretched):
-        return round(recipe.optimizer.warmup * plan.steps / plan.plan.steps)
-    return min(recipe.optimizer.warmup, plan.steps)
 
 
 def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None:

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from weft.data.task_files import locate
 from weft.errors import UserError
@@ -19,6 +19,8 @@ from weft.schedules.batch_round_robin import BatchRoundRobinConfig
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig
+from weft.training.phases import Phase, PhaseConfig
+from weft.training.trainable import FullConfig, TrainableConfig
 from weft.variants import Config
 from weft.weighting import WeightingConfig
 from weft.weighting.sum import SumConfig
@@ -43,6 +45,10 @@ class Recipe(Config):
     """stop after so many evaluations without a better dev score; never unless said"""
     tasks: dict[str, TaskConfig] = Field(min_length=1)
     schedule: ScheduleConfig = BatchRoundRobinConfig()
+    trainable: TrainableConfig = FullConfig()
+    """what trains: full, frozen (the heads alone), or layers"""
+    phases: tuple[PhaseConfig, ...] | None = None
+    """several stretches of training, one after the other; their epochs make `epochs`"""
     weighting: WeightingConfig = SumConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
@@ -54,6 +60,25 @@ class Recipe(Config):
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
                 raise ValueError(f"the task name {name!r} must be letters, digits, - and _, a letter first")
         return tasks
+
+    @model_validator(mode="after")
+    def _epochs_of_phases(self) -> "Recipe":
+        if self.phases is not None and sum(phase.epochs for phase in self.phases) != self.epochs:
+            found = " + ".join(str(phase.epochs) for phase in self.phases)
+            raise ValueError(f"`epochs` is {self.epochs}, but the phases have {found}; the total must agree")
+        return self
+
+    def resolved_phases(self) -> list[Phase]:
+        """What the run does, phase by phase; a recipe without phases is one."""
+        return [
+            Phase(
+                epochs=phase.epochs,
+                trainable=phase.trainable or self.trainable,
+                schedule=phase.schedule or self.schedule,
+                lr=phase.lr or self.optimizer.lr,
+            )
+            for phase in self.phases or (PhaseConfig(epochs=self.epochs),)
+        ]
 
 
 def shipped() -> list[str]:

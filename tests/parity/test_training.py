@@ -8,9 +8,9 @@ import torch
 from tests.parity.harness import Twin
 from tests.tiny import recipe_content
 from weft.data.tokenizer import Tokenizer
-from weft.experiment import build_network, build_plan, read_data
+from weft.experiment import build_network, build_plan, build_rates, read_data
 from weft.recipe import parse_recipe
-from weft.training.optimizer import build_optimizer, rate
+from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
 
 
@@ -24,15 +24,16 @@ def test_fifty_steps_equal_a_plain_padded_loop(tiny: Path, accumulate: int) -> N
     train = {name: task.train for name, task in data.items()}
     plan = build_plan(recipe, {name: len(dataset) for name, dataset in train.items()}, None)
     weighting = recipe.weighting.build(tuple(recipe.tasks))
-    optimizer = build_optimizer([network, weighting], recipe.optimizer)
+    optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
     step = Step(network, train, weighting, optimizer, clip=1.0, seed=1, device=torch.device("cpu"))
 
+    rates = build_rates(recipe, plan)
     twin = Twin(network)
     plain = torch.optim.AdamW(twin.decayed(), betas=(0.9, 0.999), eps=1e-8)
     network.train()
     for number in range(50):
         window = plan.window(number)
-        lr = rate(recipe.optimizer, number, plan.steps, warmup=2)
+        lr = rates(number)
         step(window, lr)
 
         rows = {task: [p.rows for p in window.parts if p.task == task] for task in window.tasks}

@@ -7,13 +7,13 @@ import typer
 
 EXAMPLES: dict[str, list[tuple[str, ...]]] = {
     "sentiment": [
-        ("I laughed, I wept, and I bought a ticket for tomorrow night as well.",),
-        ("Handsome to look at, but the story never quite wakes up.",),
-        ("Two hours of noise in search of a point, and it finds none.",),
+        ("A joy from the first scene to the last.",),
+        ("It is watchable, but you will have forgotten it by morning.",),
+        ("A dreadful, endless bore.",),
     ],
     "paraphrase": [
-        ("How do I get candle wax out of a tablecloth?", "What removes wax stains from table linen?"),
-        ("How do I get candle wax out of a tablecloth?", "How do I make candles from old wax?"),
+        ("Can cats drink milk?", "Is milk safe for cats to drink?"),
+        ("How do I remove candle wax from a tablecloth?", "How do I make candles from old wax?"),
     ],
     "similarity": [
         ("A woman is feeding pigeons in the square.", "A lady gives bread to birds in a plaza."),

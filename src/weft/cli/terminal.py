@@ -65,12 +65,12 @@ class Watcher:
             self.console.print(f"step {step}/{self.steps}  loss: {losses}  {speed}", soft_wrap=True)
 
     def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
-        primary = "  ".join(f"{task} {_first(scores)}" for task, scores in evaluation.scores.items())
-        mark = "  (best so far)" if is_best else ""
+        primary = "  ".join(f"{task} {_first(scores):.3f}" for task, scores in evaluation.scores.items())
+        mark = "  best so far" if is_best else ""
         self.console.print(
-            f"after {evaluation.step} steps, dev: {primary}  overall {evaluation.overall:.3f}{mark}",
-            soft_wrap=True,
+            f"after {evaluation.step:,} steps  {primary}  overall {evaluation.overall:.3f}{mark}", soft_wrap=True
         )
+        self.last = time.perf_counter()  # the time it took is not the next step's
 
     def noted(self, message: str) -> None:
         self.console.print(f"note: {message}", style="yellow", soft_wrap=True)
@@ -80,9 +80,9 @@ class Watcher:
             self.bar.stop()
 
 
-def _first(scores: Mapping[str, float]) -> str:
-    name, value = next(iter(scores.items()))
-    return f"{name} {value:.3f}"
+def _first(scores: Mapping[str, float]) -> float:
+    """The primary metric stands first."""
+    return next(iter(scores.values()))
 
 
 def score_table(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from weft.types import Encoded
 
@@ -94,6 +95,8 @@ class Body(nn.Module):
         self.embeddings = Embeddings(shape)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.pooler = nn.Linear(shape.width, shape.width)
+        self.recompute = False
+        """whether layers are computed again in the backward pass instead of being kept (less memory, more time)"""
         self.apply(_initialize)
 
     def embed(self, encoded: Encoded) -> Tensor:
@@ -117,7 +120,10 @@ class Body(nn.Module):
     def _layers(self, hidden: Tensor, attend: Attend) -> tuple[Tensor, ...]:
         outputs = [hidden]
         for layer in self.layers:
-            outputs.append(layer(outputs[-1], attend))
+            if self.recompute and torch.is_grad_enabled():
+                outputs.append(checkpoint(layer, outputs[-1], attend, use_reentrant=False))
+            else:
+                outputs.append(layer(outputs[-1], attend))
         return tuple(outputs)
 
 

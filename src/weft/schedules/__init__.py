@@ -2,7 +2,37 @@
 
 from typing import Annotated
 
+from pydantic import Field
+
+from weft.schedules.balanced import BalancedConfig
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig
+from weft.schedules.by_size import AnnealedConfig, ProportionalConfig, SquareRootConfig
+from weft.schedules.capped import CappedConfig
+from weft.schedules.epoch_round_robin import EpochRoundRobinConfig
+from weft.schedules.full_data import FullDataConfig
+from weft.schedules.independent import IndependentConfig
+from weft.schedules.max_size_cycle import MaxSizeCycleConfig
+from weft.schedules.repeat_capped import RepeatCappedConfig
+from weft.schedules.sampled import SampledConfig
+from weft.schedules.sequential import SequentialConfig
+from weft.schedules.staggered import StaggeredConfig
 from weft.variants import NAME_ALONE
 
-ScheduleConfig = Annotated[BatchRoundRobinConfig, NAME_ALONE]
+ScheduleConfig = Annotated[
+    SequentialConfig
+    | IndependentConfig
+    | EpochRoundRobinConfig
+    | BatchRoundRobinConfig
+    | BalancedConfig
+    | CappedConfig
+    | FullDataConfig
+    | SampledConfig
+    | MaxSizeCycleConfig
+    | RepeatCappedConfig
+    | StaggeredConfig
+    | ProportionalConfig
+    | SquareRootConfig
+    | AnnealedConfig,
+    Field(discriminator="name"),
+    NAME_ALONE,
+]

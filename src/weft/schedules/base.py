@@ -1,11 +1,14 @@
-"""Which tasks feed the next optimizer step."""
+"""What a schedule is told, and what it answers: a list of segments, of which `plan.py` makes windows."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
 
-from weft.types import Window
+from weft.schedules.streams import BatchStream, SampleStream
+from weft.types import Rows
+from weft.variants import Config
+
+Round = list[tuple[str, Rows]]
+"""the batches of one forward pass: (task, rows)"""
 
 
 @dataclass(frozen=True)
@@ -16,45 +19,39 @@ class Feed:
     """rows of each task's train set"""
     batch_sizes: Mapping[str, int]
     epochs: int
-    accumulate: int
-    """forward passes of each task in a window"""
     seed: int
+    phase: int = 0
+    """number of the phase: each shuffles in its own way"""
+
+    def streams(self, drop_last: bool) -> list[BatchStream]:
+        """One endless stream of batches for each task, in the recipe's order."""
+        return [self.stream(task, drop_last) for task in self.sizes]
+
+    def stream(self, task: str, drop_last: bool, batch_size: int | None = None) -> BatchStream:
+        size = batch_size or self.batch_sizes[task]
+        return BatchStream(task, self.sizes[task], size, drop_last, (self.seed, self.phase))
+
+    def samples(self, take: int, draw: str, drop_last: bool) -> list[SampleStream]:
+        """For each task a part of its set, `take` rows, drawn `once` or anew each `epoch`."""
+        seeds = (self.seed, self.phase)
+        return [
+            SampleStream(task, size, min(take, size), self.batch_sizes[task], drop_last, draw, seeds)
+            for task, size in self.sizes.items()
+        ]
 
 
-class Plan(ABC):
-    """All windows of a run. The step is its whole state: `window` may be asked in any order, any number of times."""
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a plan that follows one rule. A window never reaches over its end."""
 
-    steps: int
-    """optimizer steps in total"""
-    epoch_ends: tuple[int, ...]
-    """after how many steps each epoch ends; the last one is `steps`"""
-
-    @property
-    def evaluations(self) -> tuple[int, ...]:
-        """After how many steps the dev scores are measured; 0 scores the untrained heads."""
-        return (0, *self.epoch_ends)
-
-    @abstractmethod
-    def window(self, step: int) -> Window:
-        """What step number `step`, from 0, works on."""
-
-    def epoch(self, step: int) -> int:
-        """Number of the epoch, from 1, that step `step` belongs to."""
-        return 1 + sum(end <= step for end in self.epoch_ends)
+    rounds: int
+    round: Callable[[int], Round]
+    """the batches of round i, from 0; a function of i alone"""
+    ends_epoch: bool
 
 
-class Stretched(Plan):
-    """Another plan in a given number of steps: evenly spaced windows of it, so phases keep their shares."""
+class ScheduleOptions(Config):
+    """What every schedule can be told."""
 
-    def __init__(self, plan: Plan, steps: int) -> None:
-        self.plan = plan
-        self.steps = steps
-        self.epoch_ends = tuple(ceil(end * steps / plan.steps) for end in plan.epoch_ends)
-
-    @property
-    def evaluations(self) -> tuple[int, ...]:
-        return (self.steps,)
-
-    def window(self, step: int) -> Window:
-        source = self.plan.window(step * self.plan.steps // self.steps)
-        return Window(step, source.parts)
+    drop_last: bool = False
+    """leave out the last batch of a pass when it is short; it is kept unless said"""

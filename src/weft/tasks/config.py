@@ -7,6 +7,7 @@ from pydantic import Field
 from weft.data.config import DataField
 from weft.data.labels import Kind
 from weft.data.readings import Reading
+from weft.errors import UserError
 from weft.losses import LossConfig
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
@@ -16,6 +17,24 @@ from weft.nn.heads.linear import LinearConfig
 from weft.nn.pooling import PoolingConfig
 from weft.nn.pooling.cls import ClsConfig
 from weft.variants import Config
+
+
+class LayerFactors(Config):
+    """A task's gradient on each layer of the body, scaled before the tasks' gradients are combined."""
+
+    layers: tuple[int, ...] = Field(min_length=1)
+    """the layers, counted from 0, that matter most to the task"""
+    beta: float = Field(default=1.0, ge=0)
+    """what the task's gradient on these layers is multiplied by"""
+    alpha: float = Field(default=1.0, ge=0)
+    """the same for all other layers"""
+
+    def by_layer(self, layers: int, task: str) -> dict[int, float]:
+        wrong = [k for k in self.layers if not 0 <= k < layers]
+        if wrong:
+            key = f"tasks.{task}.layer_factors.layers"
+            raise UserError(f"{key}: found {wrong[0]}, but the body has layers 0 to {layers - 1}")
+        return {k: self.beta if k in self.layers else self.alpha for k in range(layers)}
 
 
 class TaskConfig(Config):
@@ -43,6 +62,8 @@ class TaskConfig(Config):
     """whether a regression is trained on labels brought to 0..1; predictions are always in the label's units"""
     class_weights: Literal["balanced"] | dict[str, float] | None = None
     """how much a row counts by its class: "balanced" makes rare classes as heavy as common ones"""
+    layer_factors: LayerFactors | None = None
+    """scales the task's own gradient layer by layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`"""
     metrics: tuple[str, ...] | None = None
     """what is measured; the first one counts in the overall score"""
 

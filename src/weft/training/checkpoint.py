@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Progress:
     """how much of metrics.jsonl belongs to the steps done"""
     seconds: float = 0.0
     tokens: int = 0
+    loss_scale: dict[str, float] = field(default_factory=dict)
+    """state of fp16's loss scaling; empty otherwise"""
 
 
 class Checkpoints:

@@ -1,6 +1,7 @@
 """One optimizer step on one window."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,8 @@ from weft.data.dataset import Dataset
 from weft.errors import RunError
 from weft.randomness import seeded
 from weft.tasks.network import Network
-from weft.types import Batch, Window
+from weft.training.apart import ApartGradients
+from weft.types import Batch, Part, Window
 from weft.weighting.base import Weighting
 
 
@@ -38,7 +40,10 @@ class Step:
         clip: float | None,
         seed: int,
         device: torch.device,
+        precision: str = "fp32",
+        layer_factors: Mapping[str, Mapping[int, float]] | None = None,
     ) -> None:
+        """`layer_factors`: task -> layer -> what the task's gradient on that layer is multiplied by."""
         self.network = network
         self.datasets = datasets
         self.weighting = weighting
@@ -47,16 +52,22 @@ class Step:
         self.seed = seed
         self.device = device
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self.mixed = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+        # fp16 gradients underflow unless the loss is scaled up; on overflow the scaler skips the step.
+        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+        self.apart = ApartGradients(network, layer_factors) if layer_factors else None
 
     def __call__(self, window: Window, rate: float) -> StepReport:
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["factor"]
         self.optimizer.zero_grad(set_to_none=True)
         losses, tokens = self._gradients(window)
+        self.scaler.unscale_(self.optimizer)
         # With no limit the norm is only measured. An infinite or undefined one ends the run before any weight moves.
         norm = float(nn.utils.clip_grad_norm_(self.parameters, self.clip or float("inf")))
         self._stop_on_bad_numbers(window, losses, norm)
-        self.optimizer.step()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         return StepReport(dict(zip(window.tasks, losses.tolist(), strict=True)), tokens, norm)
 
     def _gradients(self, window: Window) -> tuple[Tensor, int]:
@@ -66,16 +77,33 @@ class Step:
         slopes = self.weighting.slopes(tasks, like)
         totals = like.new_zeros(len(tasks))
         tokens = 0
-        for micro, parts in enumerate(window.micros):
+        for parts, is_last_of_task in self._passes(window):
             batches = [self.datasets[part.task].batch(part.rows).to(self.device) for part in parts]
             tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
-            with seeded(self.seed, window.step, micro, "all", "dropout"):
+            who = parts[0].task if self.apart else "all"
+            with seeded(self.seed, window.step, parts[0].micro, who, "dropout"), self._autocast():
                 shares = self._shares(window, batches)
-            (shares * slopes).sum().backward()
+            loss = (shares * slopes).sum()
+            if loss.requires_grad:  # with a frozen body, a head without parameters has nothing to learn
+                self.scaler.scale(loss).backward()
             totals += shares.detach()
+            if self.apart and is_last_of_task:
+                self.apart.collect(parts[0].task)
+        if self.apart:
+            self.apart.combine()
         if any(parameter.requires_grad for parameter in self.weighting.parameters()):
-            self.weighting(totals, tasks).sum().backward()  # its own parameters, now that the losses are known
+            own = self.weighting(totals, tasks).sum()
+            self.scaler.scale(own).backward()  # its own parameters, now that the losses are known
         return totals, tokens
+
+    def _passes(self, window: Window) -> Iterator[tuple[list[Part], bool]]:
+        """The forward passes: all tasks of a micro-batch together, or, if gradients are kept apart, task by task."""
+        if not self.apart:
+            yield from ((parts, False) for parts in window.micros)
+            return
+        for task in window.tasks:
+            own = [part for part in window.parts if part.task == task]
+            yield from (([part], part is own[-1]) for part in own)
 
     def _shares(self, window: Window, batches: list[Batch]) -> Tensor:
         """[m] what these batches add to each task's loss: a sum over rows, divided by all of the task's rows."""
@@ -84,11 +112,14 @@ class Step:
             share = output.losses.sum() / window.count(batch.task)
             shares[batch.task] = shares[batch.task] + share if batch.task in shares else share
         zero = next(self.network.parameters()).new_zeros(())
-        return torch.stack([shares.get(task, zero) for task in window.tasks])
+        return torch.stack([shares[task].to(zero.dtype) if task in shares else zero for task in window.tasks])
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        return torch.autocast(self.device.type, self.mixed) if self.mixed is not None else nullcontext()
 
     def _stop_on_bad_numbers(self, window: Window, losses: Tensor, norm: float) -> None:
         bad = [task for task, loss in zip(window.tasks, losses.tolist(), strict=True) if not _finite(loss)]
-        if not bad and _finite(norm):
+        if not bad and (_finite(norm) or self.scaler.is_enabled()):
             return
         what = f"the loss of {', '.join(bad)}" if bad else "the gradient"
         rows = {part.task: part.rows.tolist() for part in window.parts if not bad or part.task in bad}

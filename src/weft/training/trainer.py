@@ -3,7 +3,7 @@
 import signal
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -16,13 +16,13 @@ from torch import nn
 from weft.data.dataset import Dataset
 from weft.errors import Interrupted
 from weft.evaluation.metrics import Predictions, overall, score
-from weft.schedules.base import Plan
+from weft.schedules.plan import Plan
 from weft.tasks.inference import answers
 from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
-from weft.training.optimizer import OptimizerConfig, rate
 from weft.training.run_folder import RunFolder
 from weft.training.step import Step, StepReport
+from weft.training.trainable import TrainableConfig, set_trainable
 from weft.types import Window
 
 
@@ -55,8 +55,8 @@ class Trainer:
         dev: Mapping[str, Dataset],
         plan: Plan,
         step: Step,
-        rates: OptimizerConfig,
-        warmup: int,
+        rates: Callable[[int], float],
+        modes: Sequence[TrainableConfig],
         run: RunFolder,
         settings: dict[str, Any],
         every_steps: int,
@@ -69,7 +69,9 @@ class Trainer:
         self.plan = plan
         self.step = step
         self.rates = rates
-        self.warmup = warmup
+        self.modes = modes
+        """what trains in each phase"""
+        self._phase: int | None = None
         self.run = run
         self.every_steps = every_steps
         self.patience = patience
@@ -102,7 +104,8 @@ class Trainer:
     def _advance(self, seconds: float) -> None:
         progress = self.progress
         window = self.plan.window(progress.step)
-        lr = rate(self.rates, progress.step, self.plan.steps, self.warmup)
+        lr = self.rates(progress.step)
+        self._enter_phase(self.plan.phase(progress.step))
         self.network.train()
         report = self.step(window, lr)
         progress.step += 1
@@ -121,6 +124,11 @@ class Trainer:
             }
         )
         self.listener.stepped(progress.step, report, seconds)
+
+    def _enter_phase(self, number: int) -> None:
+        if number != self._phase:
+            set_trainable(self.network, self.modes[number])
+            self._phase = number
 
     def _evaluate(self, seconds: float) -> None:
         evaluation = evaluate(self.network, self.dev, self.progress.step, self.step.device)
@@ -148,6 +156,7 @@ class Trainer:
 
     def _checkpoint(self) -> None:
         self.progress.metrics_bytes = self.run.metrics_size()
+        self.progress.loss_scale = self.step.scaler.state_dict()
         self.checkpoints.save(self.progress)
         self._saved_at = self.progress.step
 
@@ -157,6 +166,7 @@ class Trainer:
             self.listener.noted(warning)
         if found is not None:
             self.progress = found
+            self.step.scaler.load_state_dict(found.loss_scale)
             self._saved_at = found.step
         self.run.cut_metrics(self.progress.metrics_bytes)
 

@@ -1,36 +1,86 @@
+import math
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
-from weft.training.optimizer import OptimizerConfig, build_optimizer, rate
+from tests.tiny import recipe_content
+from weft.data.tokenizer import Tokenizer
+from weft.errors import UserError
+from weft.experiment import build_network, build_plan, build_rates, read_data
+from weft.recipe import parse_recipe
+from weft.tasks.network import Network
+from weft.training.optimizer import OptimizerConfig, build_optimizer, rate, rate_factor
+from weft.training.trainable import FrozenConfig, FullConfig
+
+
+@pytest.fixture
+def network(tiny: Path) -> Network:
+    recipe = parse_recipe(recipe_content(tiny), "test")
+    data = read_data(recipe, Tokenizer.load(tiny / "body"))
+    return build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body")
 
 
 def test_rates_rise_then_fall_to_zero() -> None:
-    config = OptimizerConfig(lr=1.0)
-    rates = [rate(config, step, steps=10, warmup=4) for step in range(10)]
+    config = OptimizerConfig()
+    rates = [rate(config, 1.0, step, steps=10, warmup=4) for step in range(10)]
     assert rates[:4] == pytest.approx([0.2, 0.4, 0.6, 0.8])
     assert rates[4] == 1.0
     assert rates[9] == pytest.approx(1 / 6)
-    assert rate(config, 10, steps=10, warmup=4) == 0.0
+    assert rate(config, 1.0, 10, steps=10, warmup=4) == 0.0
 
 
-def test_a_constant_rate_stays() -> None:
-    config = OptimizerConfig(lr=0.5, curve="constant")
-    assert {rate(config, step, steps=9, warmup=0) for step in range(9)} == {0.5}
+def test_cosine_and_constant_rates() -> None:
+    cosine = OptimizerConfig(curve="cosine")
+    assert rate(cosine, 2.0, 0, 8, 0) == 2.0
+    assert rate(cosine, 2.0, 4, 8, 0) == pytest.approx(1.0)
+    assert rate(cosine, 2.0, 2, 8, 0) == pytest.approx(1 + math.cos(math.pi / 4))
+    assert {rate(OptimizerConfig(curve="constant"), 0.5, step, 9, 0) for step in range(9)} == {0.5}
 
 
-def test_norms_and_biases_do_not_decay() -> None:
-    module = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2), nn.Embedding(4, 2))
-    optimizer = build_optimizer([module], OptimizerConfig(weight_decay=0.1))
-    decayed, plain = optimizer.param_groups
-    assert [p.ndim for p in decayed["params"]] == [2, 2]
-    assert [p.ndim for p in plain["params"]] == [1, 1, 1]
-    assert (decayed["weight_decay"], plain["weight_decay"]) == (0.1, 0.0)
+def test_each_phase_has_its_own_curve_and_a_budget_shrinks_the_warm_up(tiny: Path) -> None:
+    content = recipe_content(tiny, epochs=3, phases=[{"epochs": 1, "lr": 0.5}, {"epochs": 2}])
+    content["optimizer"] |= {"warmup": 2, "lr": 0.1}
+    recipe = parse_recipe(content, "test")
+    sizes = {"sentiment": 20, "paraphrase": 40, "similarity": 25}
+    plan = build_plan(recipe, sizes, None)
+    rates = build_rates(recipe, plan)
+    assert plan.phase_ends == (5, 15)
+    assert max(rates(step) for step in range(5)) == 0.5
+    assert max(rates(step) for step in range(5, 15)) == 0.1
+    assert rates(0) == pytest.approx(0.5 / 3)
+    assert rates(5) == pytest.approx(0.1 / 3)
+    short = build_rates(recipe, build_plan(recipe, sizes, 6))
+    assert short.warmup == 1
+    assert build_plan(recipe, sizes, 40).phase_ends == (14, 40)
 
 
-def test_frozen_and_shared_parameters() -> None:
-    shared = nn.Linear(2, 2)
-    frozen = nn.Linear(2, 2).requires_grad_(False)
-    optimizer = build_optimizer([nn.Sequential(shared, frozen), shared], OptimizerConfig())
-    assert sum(len(group["params"]) for group in optimizer.param_groups) == 2
+def test_norms_and_biases_do_not_decay(network: Network) -> None:
+    optimizer = build_optimizer(network, nn.Linear(3, 1), OptimizerConfig(weight_decay=0.1), [FullConfig()])
+    for group in optimizer.param_groups:
+        assert {p.ndim > 1 for p in group["params"] if p.shape != (1, 3)} == {group["weight_decay"] == 0.1}
+    held = {p for group in optimizer.param_groups for p in group["params"]}
+    assert set(network.parameters()) <= held
     assert isinstance(optimizer, torch.optim.AdamW)
+
+
+def test_only_what_trains_in_some_phase_is_held(network: Network) -> None:
+    optimizer = build_optimizer(network, nn.Module(), OptimizerConfig(), [FrozenConfig()])
+    held = {p for group in optimizer.param_groups for p in group["params"]}
+    assert held == {p for name, p in network.named_parameters() if not name.startswith("body.")}
+
+
+def test_factors_of_layers_and_heads() -> None:
+    config = OptimizerConfig(lr=1e-5, head_lr=1e-3, layer_decay=0.5, layer_factors=(1.0, 2.0, 1.0))
+    assert rate_factor("body.embeddings.norm.bias", config, 3) == 0.125
+    assert rate_factor("body.layers.0.qkv.weight", config, 3) == 0.25
+    assert rate_factor("body.layers.1.qkv.weight", config, 3) == 1.0
+    assert rate_factor("body.layers.2.qkv.weight", config, 3) == 1.0
+    assert rate_factor("body.pooler.weight", config, 3) == 1.0
+    assert rate_factor("tasks.a.head.dense.weight", config, 3) == pytest.approx(100)
+
+
+def test_a_factor_for_each_layer(network: Network) -> None:
+    with pytest.raises(UserError, match="found 3 factors, but the body has 2 layers"):
+        build_optimizer(network, nn.Module(), OptimizerConfig(layer_factors=(1, 1, 1)), [FullConfig()])

@@ -8,7 +8,7 @@ from weft.data.tokenizer import Tokenizer
 from weft.errors import RunError
 from weft.experiment import build_network, build_plan, read_data
 from weft.recipe import parse_recipe
-from weft.schedules.base import Plan
+from weft.schedules.plan import Plan
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
 from weft.types import Part, Window
@@ -22,7 +22,7 @@ def build(tiny: Path, **changes: object) -> tuple[Step, Plan]:
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body").train()
     train = {name: task.train for name, task in data.items()}
     weighting = recipe.weighting.build(tuple(recipe.tasks))
-    optimizer = build_optimizer([network, weighting], recipe.optimizer)
+    optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
     step = Step(network, train, weighting, optimizer, clip=None, seed=5, device=torch.device("cpu"))
     return step, build_plan(recipe, {name: len(d) for name, d in train.items()}, None)
 

@@ -1,0 +1,28 @@
+"""Every set cut to the size of the smallest, one batch of each in every step."""
+
+from functools import partial
+from typing import Literal
+
+from weft.schedules.base import Feed, Round, ScheduleOptions, Segment
+from weft.schedules.streams import SampleStream
+
+
+class BalancedConfig(ScheduleOptions):
+    """A sample of each set, as large as the smallest set, in round robin.
+
+    With unequal batch sizes a task whose sample is used up leaves the round, so each row of a sample is seen once an
+    epoch.
+    """
+
+    name: Literal["balanced"] = "balanced"
+    draw: Literal["once", "epoch"] = "epoch"
+    """whether the samples are drawn once for the whole run, or anew each epoch"""
+
+    def segments(self, feed: Feed) -> list[Segment]:
+        samples = feed.samples(min(feed.sizes.values()), self.draw, self.drop_last)
+        rounds = max(sample.per_epoch for sample in samples)
+        return [Segment(rounds, partial(_those_left, samples, epoch), ends_epoch=True) for epoch in range(feed.epochs)]
+
+
+def _those_left(samples: list[SampleStream], epoch: int, i: int) -> Round:
+    return [(sample.task, sample.batch(epoch, i)) for sample in samples if i < sample.per_epoch]

@@ -1,0 +1,29 @@
+"""Every set cut to the size of the smallest, one loop over each per epoch."""
+
+from functools import partial
+from typing import Literal
+
+from weft.schedules.base import Feed, Round, ScheduleOptions, Segment
+from weft.schedules.streams import SampleStream
+
+
+class CappedConfig(ScheduleOptions):
+    """`independent` on samples: no set is used beyond the size of the smallest, or beyond `cap` rows."""
+
+    name: Literal["capped"] = "capped"
+    cap: int | None = None
+    """rows of each set in an epoch; the size of the smallest set unless said"""
+    draw: Literal["once", "epoch"] = "epoch"
+    """whether the samples are drawn once for the whole run, or anew each epoch"""
+
+    def segments(self, feed: Feed) -> list[Segment]:
+        samples = feed.samples(self.cap or min(feed.sizes.values()), self.draw, self.drop_last)
+        return [
+            Segment(sample.per_epoch, partial(_alone, sample, epoch), ends_epoch=sample is samples[-1])
+            for epoch in range(feed.epochs)
+            for sample in samples
+        ]
+
+
+def _alone(sample: SampleStream, epoch: int, i: int) -> Round:
+    return [(sample.task, sample.batch(epoch, i))]

@@ -1,0 +1,20 @@
+"""The tasks take turns, an epoch each."""
+
+from typing import Literal
+
+from weft.schedules.base import Feed, ScheduleOptions, Segment
+from weft.schedules.independent import whole_pass
+
+
+class EpochRoundRobinConfig(ScheduleOptions):
+    """One epoch of the first task, one of the second, ..., `epochs` times over.
+
+    The same steps as `independent`, but every pass over a set counts as an epoch: scores are measured after each,
+    which shows how they swing as the tasks take turns.
+    """
+
+    name: Literal["epoch-round-robin"] = "epoch-round-robin"
+
+    def segments(self, feed: Feed) -> list[Segment]:
+        streams = feed.streams(self.drop_last)
+        return [whole_pass(stream, turn, ends_epoch=True) for turn in range(feed.epochs) for stream in streams]

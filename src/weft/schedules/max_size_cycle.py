@@ -1,0 +1,21 @@
+"""Round robin until the largest set is used up; the small ones are cycled."""
+
+from functools import partial
+from typing import Literal
+
+from weft.schedules.base import Feed, ScheduleOptions, Segment
+from weft.schedules.batch_round_robin import one_of_each
+
+
+class MaxSizeCycleConfig(ScheduleOptions):
+    """Every round has a batch of each task; an epoch ends when the largest set, by batches, has been seen once."""
+
+    name: Literal["max-size-cycle"] = "max-size-cycle"
+
+    def segments(self, feed: Feed) -> list[Segment]:
+        streams = feed.streams(self.drop_last)
+        rounds = max(stream.per_pass for stream in streams)
+        return [
+            Segment(rounds, partial(one_of_each, streams, epoch * rounds), ends_epoch=True)
+            for epoch in range(feed.epochs)
+        ]

@@ -1,0 +1,82 @@
+"""All windows of a run, from segments: which rows of which tasks feed each optimizer step."""
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate as running_totals
+from math import ceil
+
+from weft.schedules.base import Segment
+from weft.types import Part, Window
+
+
+class Plan(ABC):
+    """All windows of a run. The step is its whole state: `window` may be asked in any order, any number of times."""
+
+    steps: int
+    """optimizer steps in total"""
+    epoch_ends: tuple[int, ...]
+    """after how many steps each epoch ends; the last one is `steps`"""
+    phase_ends: tuple[int, ...]
+    """after how many steps each phase ends; the last one is `steps`"""
+
+    @property
+    def evaluations(self) -> tuple[int, ...]:
+        """After how many steps the dev scores are measured; 0 scores the untrained heads."""
+        return (0, *self.epoch_ends)
+
+    @abstractmethod
+    def window(self, step: int) -> Window:
+        """What step number `step`, from 0, works on."""
+
+    def epoch(self, step: int) -> int:
+        """Number of the epoch, from 1, that step `step` belongs to."""
+        return 1 + bisect_right(self.epoch_ends, step)
+
+    def phase(self, step: int) -> int:
+        """Number of the phase, from 0, that step `step` belongs to."""
+        return bisect_right(self.phase_ends, step)
+
+
+class SegmentPlan(Plan):
+    """Phases, one after the other, each a list of segments; a window is `accumulate` rounds."""
+
+    def __init__(self, phases: Sequence[Sequence[Segment]], accumulate: int) -> None:
+        self.accumulate = accumulate
+        self.segments = [segment for phase in phases for segment in phase]
+        counts = [ceil(segment.rounds / accumulate) for segment in self.segments]
+        self.ends = list(running_totals(counts))
+        self.steps = self.ends[-1]
+        self.epoch_ends = tuple(
+            end for end, segment in zip(self.ends, self.segments, strict=True) if segment.ends_epoch
+        )
+        lasts = list(running_totals(len(phase) for phase in phases))
+        self.phase_ends = tuple(self.ends[last - 1] for last in lasts)
+
+    def window(self, step: int) -> Window:
+        number = bisect_right(self.ends, step)
+        segment = self.segments[number]
+        first = (step - (self.ends[number - 1] if number else 0)) * self.accumulate
+        last = min(first + self.accumulate, segment.rounds)
+        parts = [
+            Part(task, micro, rows) for micro, i in enumerate(range(first, last)) for task, rows in segment.round(i)
+        ]
+        return Window(step, tuple(parts))
+
+
+class Stretched(Plan):
+    """Another plan in a given number of steps: evenly spaced windows of it, so phases keep their shares."""
+
+    def __init__(self, plan: Plan, steps: int) -> None:
+        self.plan = plan
+        self.steps = steps
+        self.epoch_ends = tuple(ceil(end * steps / plan.steps) for end in plan.epoch_ends)
+        self.phase_ends = tuple(ceil(end * steps / plan.steps) for end in plan.phase_ends)
+
+    @property
+    def evaluations(self) -> tuple[int, ...]:
+        return (self.steps,)
+
+    def window(self, step: int) -> Window:
+        source = self.plan.window(step * self.plan.steps // self.steps)
+        return Window(step, source.parts)

@@ -1,0 +1,38 @@
+"""Round robin until the small sets are used up; the largest is sampled."""
+
+from functools import partial
+from typing import Literal
+
+from weft.schedules.base import Feed, Round, ScheduleOptions, Segment
+from weft.schedules.streams import BatchStream, SampleStream
+
+
+class SampledConfig(ScheduleOptions):
+    """An epoch ends when every set but the largest has been seen once; a small set that is used up leaves the round.
+
+    The largest, by number of batches, gives random rows anew in each epoch, none twice within one.
+    """
+
+    name: Literal["sampled"] = "sampled"
+
+    def segments(self, feed: Feed) -> list[Segment]:
+        streams = feed.streams(self.drop_last)
+        largest = max(streams, key=lambda stream: stream.per_pass)
+        small = [stream for stream in streams if stream is not largest]
+        rounds = max((stream.per_pass for stream in small), default=largest.per_pass)
+        take = min(rounds * largest.batch_size, largest.size)
+        seeds = (feed.seed, feed.phase)
+        sample = SampleStream(largest.task, largest.size, take, largest.batch_size, self.drop_last, "epoch", seeds)
+        return [
+            Segment(rounds, partial(_round, streams, sample, epoch), ends_epoch=True) for epoch in range(feed.epochs)
+        ]
+
+
+def _round(streams: list[BatchStream], sample: SampleStream, epoch: int, i: int) -> Round:
+    batches = []
+    for stream in streams:
+        if stream.task == sample.task:
+            batches.append((stream.task, sample.batch(epoch, i)))
+        elif i < stream.per_pass:
+            batches.append((stream.task, stream.batch(epoch * stream.per_pass + i)))
+    return batches

@@ -1,0 +1,35 @@
+"""The largest task alone first, then all of them."""
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from weft.errors import UserError
+from weft.schedules.base import Feed, ScheduleOptions, Segment
+from weft.schedules.independent import whole_pass
+from weft.schedules.sampled import SampledConfig
+
+
+class StaggeredConfig(ScheduleOptions):
+    """The first epochs are passes over one task by itself; the rest is `sampled`."""
+
+    name: Literal["staggered"] = "staggered"
+    first: str | None = None
+    """the task that goes ahead; the one with the most rows unless said"""
+    first_epochs: int = Field(default=2, ge=1)
+    """how many epochs it has for itself"""
+
+    def segments(self, feed: Feed) -> list[Segment]:
+        first = self.first or max(feed.sizes, key=feed.sizes.__getitem__)
+        if first not in feed.sizes:
+            raise UserError(f"schedule.first: found {first!r}, expected one of {', '.join(feed.sizes)}")
+        if self.first_epochs >= feed.epochs:
+            raise UserError(
+                f"schedule.first_epochs: found {self.first_epochs}, but there are {feed.epochs} epochs in all; "
+                "leave at least one for the other tasks"
+            )
+        stream = feed.stream(first, self.drop_last)
+        alone = [whole_pass(stream, epoch, ends_epoch=True) for epoch in range(self.first_epochs)]
+        rest = replace(feed, epochs=feed.epochs - self.first_epochs)
+        return alone + SampledConfig(drop_last=self.drop_last).segments(rest)

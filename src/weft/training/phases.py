@@ -1,0 +1,52 @@
+"""A run in phases over one global step: what trains, and how fast."""
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from weft.schedules import ScheduleConfig
+from weft.schedules.plan import Plan
+from weft.training.optimizer import OptimizerConfig, rate
+from weft.training.trainable import TrainableConfig
+from weft.variants import Config
+
+
+class PhaseConfig(Config):
+    """What is left out is the recipe's own."""
+
+    epochs: int = Field(ge=1)
+    """epochs of this phase; those of all phases make the recipe's `epochs`"""
+    trainable: TrainableConfig | None = None
+    """what trains"""
+    schedule: ScheduleConfig | None = None
+    """which tasks feed each step"""
+    lr: float | None = Field(default=None, gt=0)
+    """highest learning rate"""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase with nothing left open."""
+
+    epochs: int
+    trainable: TrainableConfig
+    schedule: ScheduleConfig
+    lr: float
+
+
+class Rates:
+    """The learning rate of every step of a plan."""
+
+    def __init__(self, plan: Plan, phases: list[Phase], config: OptimizerConfig, stretch: float) -> None:
+        """`stretch` is by how much a budget shortens the run; warm-up shrinks with it."""
+        self.plan = plan
+        self.phases = phases
+        self.config = config
+        self.warmup = round(config.warmup * stretch)
+
+    def __call__(self, step: int) -> float:
+        number = self.plan.phase(step)
+        start = self.plan.phase_ends[number - 1] if number else 0
+        length = self.plan.phase_ends[number] - start
+        warmup = min(self.warmup, length - 1)
+        return rate(self.config, self.phases[number].lr, step - start, length, warmup)

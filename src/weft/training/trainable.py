@@ -1,0 +1,67 @@
+"""What trains: everything, the heads alone, or chosen layers."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from weft.errors import UserError
+from weft.tasks.network import Network
+from weft.variants import NAME_ALONE, Config
+
+
+class FullConfig(Config):
+    """The body and the heads."""
+
+    name: Literal["full"] = "full"
+    embeddings: bool = True
+    """whether the embeddings train too"""
+
+    def trains(self, parameter: str) -> bool:
+        return self.embeddings or not parameter.startswith("body.embeddings.")
+
+    def check(self, layers: int) -> None:
+        """Nothing can be wrong with it."""
+
+
+class FrozenConfig(Config):
+    """The heads alone; the body stays as it is."""
+
+    name: Literal["frozen"] = "frozen"
+
+    def trains(self, parameter: str) -> bool:
+        return not parameter.startswith("body.")
+
+    def check(self, layers: int) -> None:
+        """Nothing can be wrong with it."""
+
+
+class LayersConfig(Config):
+    """Chosen layers, counted from 0, and the heads; the rest of the body, its pooler too, stays as it is."""
+
+    name: Literal["layers"] = "layers"
+    layers: tuple[int, ...] = Field(min_length=1)
+    """the layers that train"""
+    embeddings: bool = False
+    """whether the embeddings train too"""
+
+    def trains(self, parameter: str) -> bool:
+        if parameter.startswith("body.embeddings."):
+            return self.embeddings
+        layer = re.match(r"body\.layers\.(\d+)\.", parameter)
+        return int(layer[1]) in self.layers if layer else not parameter.startswith("body.")
+
+    def check(self, layers: int) -> None:
+        wrong = [k for k in self.layers if not 0 <= k < layers]
+        if wrong:
+            raise UserError(f"trainable.layers: found {wrong[0]}, but the body has layers 0 to {layers - 1}")
+
+
+TrainableConfig = Annotated[FullConfig | FrozenConfig | LayersConfig, Field(discriminator="name"), NAME_ALONE]
+"""The registry: a recipe's `trainable` is one of these."""
+
+
+def set_trainable(network: Network, mode: TrainableConfig) -> None:
+    """From here on, only these parameters get gradients."""
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(mode.trains(name))
