@@ -28,7 +28,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 def run(kind: str, content: str, folder: Path) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "2"}
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     if kind == "console":
         for line in content.splitlines():
             if line.startswith("$ "):
