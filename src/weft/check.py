@@ -9,10 +9,7 @@ import numpy as np
 import torch
 
 from weft.data.dataset import Dataset
-from weft.data.remarks import remarks
-from weft.data.tokenizer import Tokenizer
-from weft.experiment import build_network, build_plan, build_rates, read_data
-from weft.nn.source import find_body
+from weft.experiment import assemble, build_rates
 from weft.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
@@ -64,10 +61,8 @@ class Findings:
 
 def examine(recipe: Recipe) -> Findings:
     """Read everything a run would read, build everything it would build, and train nothing."""
-    folder = find_body(recipe.body)
-    data = read_data(recipe, Tokenizer.load(folder))
-    network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder)
-    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, None)
+    made = assemble(recipe)
+    data, network, plan = made.data, made.network, made.plan
     splits = [
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
     ]
@@ -79,7 +74,7 @@ def examine(recipe: Recipe) -> Findings:
         seconds=estimate_seconds(network, plan, tokens),
         parameters=sum(p.numel() for p in network.parameters()),
         gigabytes=estimate_memory(network, plan, tokens) / 1e9,
-        remarks=[note for task in data.values() for note in remarks(task.train, task.dev)],
+        remarks=made.notes,
     )
 
 

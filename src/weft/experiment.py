@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from weft.data.dataset import Dataset, label_column
@@ -32,6 +33,7 @@ from weft.training.phases import Rates
 from weft.training.run_folder import RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
+from weft.weighting.base import Weighting
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,91 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+@dataclass(frozen=True)
+class Assembly:
+    """Everything a run is made of, built and checked; nothing is written yet."""
+
+    recipe: Recipe
+    tokenizer: Tokenizer
+    data: dict[str, TaskData]
+    network: Network
+    plan: Plan
+    step: Step
+    notes: list[str]
+    """what the user should know before trusting the scores"""
+
+
+def assemble(recipe: Recipe, *, steps: int | None = None, device: str = "auto") -> Assembly:
+    """Turn a recipe into objects, or say what in it cannot be."""
+    where = choose_device(device)
+    if recipe.optimizer.precision == "fp16" and where.type != "cuda":
+        raise UserError(
+            'optimizer.precision: "fp16" needs a GPU: on a CPU its small numbers vanish and nothing gets faster; '
+            'use "bf16" or "fp32" here'
+        )
+    folder = find_body(recipe.body)
+    tokenizer = Tokenizer.load(folder)
+    data = read_data(recipe, tokenizer)
+    weights = {
+        name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
+    }
+    network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, weights)
+    notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
+    notes += adopt_heads(network, folder)
+    network.to(where)
+    network.body.recompute = recipe.optimizer.gradient_checkpointing
+    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    return Assembly(recipe, tokenizer, data, network, plan, build_step(recipe, data, network, plan, where), notes)
+
+
+def build_step(recipe: Recipe, data: dict[str, TaskData], network: Network, plan: Plan, device: torch.device) -> Step:
+    """The optimizer step of a recipe, with all methods that act in it."""
+    layers = network.body.shape.layers
+    modes = recipe.modes()
+    for mode in modes:
+        mode.check(layers)
+    weighting = recipe.weighting.build(tuple(recipe.tasks)).to(device)
+    surgery = recipe.surgery.build()
+    factors = layer_factors(recipe, layers)
+    refuse_idle_methods(recipe, plan, weighting)
+    return Step(
+        network,
+        {name: task.train for name, task in data.items()},
+        weighting,
+        build_optimizer(network, weighting, recipe.optimizer, modes),
+        clip=recipe.optimizer.clip,
+        seed=recipe.seed,
+        device=device,
+        precision=recipe.optimizer.precision,
+        surgery=surgery,
+        layer_factors=factors,
+        log=recipe.log,
+    )
+
+
+def refuse_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> None:
+    """A method that can never act would be an option that is accepted and ignored."""
+    steps = np.unique(np.linspace(0, plan.steps - 1, 500).astype(int))
+    mixed = any(len(plan.window(int(step)).tasks) > 1 for step in steps)
+    schedules = ", ".join(dict.fromkeys(phase.schedule.name for phase in recipe.resolved_phases()))
+    reason = (
+        f"the steps of {schedules} hold one task each; choose a schedule that mixes tasks, such as batch-round-robin"
+        if len(recipe.tasks) > 1
+        else "there is only one task"
+    )
+    trains_body = any(mode.name != "frozen" for mode in recipe.modes())
+    if recipe.surgery.name != "none":
+        if not mixed:
+            raise UserError(f"surgery: {recipe.surgery.name!r} combines the gradients of several tasks, but {reason}")
+        if not trains_body:
+            raise UserError(f"surgery: {recipe.surgery.name!r} works on the body's gradients, but the body is frozen")
+    if weighting.compares_tasks and not mixed:
+        raise UserError(f"weighting: {recipe.weighting.name!r} compares the tasks of a step, but {reason}")
+    if recipe.log.conflicts_every is not None and not (mixed and trains_body):
+        why = reason if trains_body else "the body is frozen"
+        raise UserError(f"log.conflicts_every: there can be no conflict to log: {why}")
+
+
 def train(
     recipe: Recipe,
     out: Path,
@@ -136,62 +223,29 @@ def train(
     resume: bool = False,
 ) -> dict[str, Any]:
     """Train a recipe into a run folder and return what is in its result.json."""
-    where = choose_device(device)
-    if recipe.optimizer.precision == "fp16" and where.type != "cuda":
-        raise UserError(
-            'optimizer.precision: "fp16" needs a GPU: on a CPU its small numbers vanish and nothing gets faster; '
-            'use "bf16" or "fp32" here'
-        )
-    folder = find_body(recipe.body)
-    tokenizer = Tokenizer.load(folder)
-    data = read_data(recipe, tokenizer)
-    labels = {name: task.labels for name, task in data.items()}
-    weights = {
-        name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
-    }
-    network = build_network(recipe, labels, folder, weights)
-    notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
-    notes += adopt_heads(network, folder)
-    network.to(where)
-    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
-    weighting = recipe.weighting.build(tuple(recipe.tasks)).to(where)
-    modes = [phase.trainable for phase in recipe.resolved_phases()]
-    for mode in modes:
-        mode.check(network.body.shape.layers)
-    network.body.recompute = recipe.optimizer.gradient_checkpointing
-    optimizer = build_optimizer(network, weighting, recipe.optimizer, modes)
+    made = assemble(recipe, steps=steps, device=device)
+    network, plan = made.network, made.plan
     settings = {"recipe": as_dict(recipe), "steps": plan.steps}
-
     _refuse_other_run(out, settings, resume)
     run = RunFolder(out, resume=resume)  # nothing is written before this line
     try:
         (out / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf-8")
-        run.write_json("environment.json", environment(where))
-        for note in notes:
+        run.write_json("environment.json", environment(made.step.device))
+        for note in made.notes:
             listener.noted(note)
-        dev = {name: task.dev for name, task in data.items()}
+        dev = {name: task.dev for name, task in made.data.items()}
 
         def save_best(evaluation: Evaluation) -> None:
             run.replace_folder("predictions", lambda to: save_predictions(evaluation, dev, to))
-            run.replace_folder("model", lambda to: save_model(network, tokenizer, recipe, evaluation, to))
+            run.replace_folder("model", lambda to: save_model(network, made.tokenizer, recipe, evaluation, to))
 
         trainer = Trainer(
             network=network,
             dev=dev,
             plan=plan,
-            step=Step(
-                network,
-                {name: task.train for name, task in data.items()},
-                weighting,
-                optimizer,
-                clip=recipe.optimizer.clip,
-                seed=recipe.seed,
-                device=where,
-                precision=recipe.optimizer.precision,
-                layer_factors=layer_factors(recipe, network.body.shape.layers),
-            ),
+            step=made.step,
             rates=build_rates(recipe, plan),
-            modes=modes,
+            modes=recipe.modes(),
             run=run,
             settings=settings,
             every_steps=recipe.checkpoint.every_steps,

@@ -16,10 +16,13 @@ from weft.errors import UserError
 from weft.nn.source import find_body
 from weft.schedules import ScheduleConfig
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig
+from weft.surgery import SurgeryConfig
+from weft.surgery.none import NoSurgeryConfig
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
+from weft.training.step import LogConfig
 from weft.training.trainable import FullConfig, TrainableConfig
 from weft.variants import Config
 from weft.weighting import WeightingConfig
@@ -50,8 +53,10 @@ class Recipe(Config):
     phases: tuple[PhaseConfig, ...] | None = None
     """several stretches of training, one after the other; their epochs make `epochs`"""
     weighting: WeightingConfig = SumConfig()
+    surgery: SurgeryConfig = NoSurgeryConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
+    log: LogConfig = LogConfig()
 
     @field_validator("tasks")
     @classmethod
@@ -79,6 +84,10 @@ class Recipe(Config):
             )
             for phase in self.phases or (PhaseConfig(epochs=self.epochs),)
         ]
+
+    def modes(self) -> list[TrainableConfig]:
+        """What trains in each phase."""
+        return [phase.trainable for phase in self.resolved_phases()]
 
 
 def shipped() -> list[str]:

@@ -12,17 +12,18 @@ from weft.nn.body import Body, BodyShape
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
+from weft.surgery import SurgeryConfig
 from weft.types import Encoded
 from weft.weighting import WeightingConfig
 
 THREE = Labels("classification", ("a", "b", "c"))
-TWO = Labels("classification", ("no", "yes"))
+YES_NO = Labels("classification", ("no", "yes"))
 NUMBER = Labels("regression", low=0, high=1, scaled=True)
 
 # loss: labels, output, target, value, reading
 LOSSES = {
     "cross-entropy": (THREE, [[0.0, 0.0, math.log(2)]], [2], [math.log(2)], [[0.25, 0.25, 0.5]]),
-    "binary-cross-entropy": (TWO, [[math.log(3)]], [1], [math.log(4 / 3)], [[0.25, 0.75]]),
+    "binary-cross-entropy": (YES_NO, [[math.log(3)]], [1], [math.log(4 / 3)], [[0.25, 0.75]]),
     "mse": (NUMBER, [[0.75]], [0.25], [0.25], [0.75]),
 }
 
@@ -42,8 +43,25 @@ HEADS = {
 }
 
 # weighting: losses -> weighted losses at the start
-WEIGHTINGS = {
-    "sum": ([0.5, 2.0], [0.5, 2.0]),
+WEIGHTINGS: dict[str, tuple[dict[str, object], list[float], list[float]]] = {
+    "sum": ({}, [0.5, 2.0], [0.5, 2.0]),
+    "mean": ({}, [0.5, 2.0], [0.25, 1.0]),
+    "fixed": ({"weights": {"a": 0.1, "b": 3.0}}, [0.5, 2.0], [0.05, 6.0]),
+    "uncertainty": ({"start": math.log(2)}, [0.5, 2.0], [0.25 + math.log(2), 1.0 + math.log(2)]),
+    "dwa": ({}, [0.5, 2.0], [0.5, 2.0]),
+    # drawn from seed 3: the weights sum to 2
+    "random": ({}, [1.0, 1.0], [1.3042725, 0.6957275]),
+}
+
+# surgery: gradients of the tasks, the combination
+TWO = [[-4.0, 1.0, 1.0], [6.0, 1.0, 1.0]]
+SURGERIES = {
+    "pcgrad": (TWO, [0.5848, 3.8012, 3.8012]),
+    "upgrad": (TWO, [0.2929, 1.9004, 1.9004]),  # half of it: a mean, not a sum
+    "mgda": (TWO, [0.0, 1.0, 1.0]),  # the point of the segment between them that is nearest to zero
+    "cagrad": (TWO, [0.1835, 1.2041, 1.2041]),
+    "imtl-g": (TWO, [0.0767, 1.0, 1.0]),
+    "aligned-mtl": (TWO, [0.2133, 0.9673, 0.9673]),
 }
 
 
@@ -79,6 +97,15 @@ def test_heads(name: str) -> None:
 
 @pytest.mark.parametrize("name", variants(WeightingConfig))
 def test_weightings(name: str) -> None:
-    losses, value = WEIGHTINGS[name]
-    weighting = variants(WeightingConfig)[name]().build(("a", "b"))
+    options, losses, value = WEIGHTINGS[name]
+    weighting = variants(WeightingConfig)[name](**options).build(("a", "b"))  # type: ignore[attr-defined]
+    weighting.prepare(3)
     torch.testing.assert_close(weighting(torch.tensor(losses), ("a", "b")), torch.tensor(value))
+
+
+@pytest.mark.parametrize("name", sorted(set(variants(SurgeryConfig)) - {"none"}))
+def test_surgeries(name: str) -> None:
+    matrix, value = SURGERIES[name]
+    gradients = torch.tensor(matrix)
+    weights = variants(SurgeryConfig)[name]().build()(gradients @ gradients.T)  # type: ignore[attr-defined]
+    torch.testing.assert_close(weights @ gradients, torch.tensor(value), rtol=0, atol=1e-4)

@@ -17,6 +17,7 @@ from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
 from weft.schedules import ScheduleConfig
+from weft.surgery import SurgeryConfig
 from weft.training.trainable import TrainableConfig
 from weft.types import Encoded
 from weft.weighting import WeightingConfig
@@ -27,6 +28,7 @@ REGISTRIES = {
     "nn/heads": HeadConfig,
     "nn/pooling": PoolingConfig,
     "schedules": ScheduleConfig,
+    "surgery": SurgeryConfig,
     "weighting": WeightingConfig,
     "training/trainable.py": TrainableConfig,
 }
@@ -71,7 +73,7 @@ def test_a_variants_file_is_small_and_says_what_it_is(room: str) -> None:
 )
 def test_configs_refuse_unknown_keys_and_changes(room: str, name: str) -> None:
     config = variants(REGISTRIES[room])[name]
-    needed = {"layers": (0,)} if name == "layers" else {}
+    needed: dict[str, object] = {"layers": {"layers": (0,)}, "fixed": {"weights": {"a": 1.0}}}.get(name, {})
     with pytest.raises(ValidationError):
         config(**needed, no_such_option=1)  # type: ignore[call-arg]
     with pytest.raises(ValidationError):
@@ -145,7 +147,10 @@ def test_heads_give_their_width_or_say_why_not(name: str, pair: bool) -> None:
 
 @pytest.mark.parametrize("name", variants(WeightingConfig))
 def test_weightings_are_affine_in_the_losses(name: str) -> None:
-    weighting = variants(WeightingConfig)[name]().build(("a", "b", "c"))
+    options = {"weights": {"a": 1.0, "b": 0.5, "c": 2.0}} if name == "fixed" else {}
+    weighting = variants(WeightingConfig)[name](**options).build(("a", "b", "c"))  # type: ignore[attr-defined]
+    for _ in range(250):  # far enough for a method that looks back
+        weighting.observe(torch.rand(3), ("a", "b", "c"))
     tasks = ("c", "a")
     slopes = weighting.slopes(tasks, torch.zeros(()))
     low, high = torch.tensor([0.3, 2.0]), torch.tensor([1.1, 0.5])

@@ -14,7 +14,7 @@ ROOMS: list[set[str]] = [
     {"randomness", "variants", "types"},
     {"data"},
     {"nn"},
-    {"losses", "schedules", "weighting"},
+    {"losses", "schedules", "surgery", "weighting"},
     {"evaluation"},
     {"tasks"},
     {"training"},

@@ -19,13 +19,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize("config", [Recipe, TaskConfig, OptimizerConfig, CheckpointConfig])
 def test_every_key_is_on_the_recipe_page(config: type) -> None:
     page = (DOCS / "recipe.md").read_text(encoding="utf-8")
-    tables = {"tasks", "optimizer", "checkpoint"}
+    tables = {"tasks", "optimizer", "checkpoint", "log"}
     missing = [key for key in config.model_fields if f"`{key}`" not in page and key not in tables]  # type: ignore[attr-defined]
     assert missing == []
 
 
 def test_every_variant_is_on_a_page() -> None:
-    page = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("recipe.md", "schedules.md"))
+    page = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("recipe.md", "schedules.md", "combining.md"))
     names = [name for registry in REGISTRIES.values() for name in variants(registry)]
     assert [name for name in names if f"`{name}`" not in page and f'"{name}"' not in page] == []
 
@@ -38,7 +38,7 @@ def test_the_data_page_names_every_key_preset_and_metric() -> None:
 
 
 def test_every_key_has_a_help_text() -> None:
-    named = {"tasks", "schedule", "weighting", "optimizer", "checkpoint"}
+    named = {"tasks", "schedule", "weighting", "surgery", "optimizer", "checkpoint", "log"}
     for config in (Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig):
         for key, field in config.model_fields.items():
             assert field.description or key in named, f"{config.__name__}.{key}"

@@ -12,6 +12,7 @@ from weft.errors import UserError
 from weft.tasks.network import Network
 from weft.training.trainable import TrainableConfig
 from weft.variants import Config
+from weft.weighting.base import Weighting
 
 
 class OptimizerConfig(Config):
@@ -44,9 +45,9 @@ class OptimizerConfig(Config):
 
 
 def build_optimizer(
-    network: Network, extra: nn.Module, config: OptimizerConfig, modes: list[TrainableConfig]
+    network: Network, weighting: Weighting, config: OptimizerConfig, modes: list[TrainableConfig]
 ) -> torch.optim.AdamW:
-    """Fused AdamW over all that trains in some phase; `extra` holds learnt weights of losses.
+    """Fused AdamW over all that trains in some phase, the learnt weights of losses too.
 
     Each group has a `factor` on the rate. Parameters that do not train in the present phase have no gradient, and AdamW
     leaves what has no gradient alone.
@@ -61,8 +62,9 @@ def build_optimizer(
         if any(mode.trains(name) for mode in modes):
             decays = parameter.ndim > 1  # LayerNorms, biases and single learnt numbers do not
             groups.setdefault((rate_factor(name, config, layers), decays), []).append(parameter)
-    for parameter in extra.parameters():
-        groups.setdefault((1.0, False), []).append(parameter)
+    for parameter in weighting.parameters():
+        factor = weighting.lr / config.lr if weighting.lr is not None else 1.0
+        groups.setdefault((factor, False), []).append(parameter)
     settings = [
         {"params": parameters, "factor": factor, "weight_decay": config.weight_decay if decays else 0.0}
         for (factor, decays), parameters in groups.items()

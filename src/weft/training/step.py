@@ -1,18 +1,21 @@
 """One optimizer step on one window."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from weft.data.dataset import Dataset
 from weft.errors import RunError
-from weft.randomness import seeded
+from weft.randomness import derive, seeded
+from weft.surgery.base import Surgery
 from weft.tasks.network import Network
-from weft.training.apart import ApartGradients
+from weft.training.apart import ApartGradients, Conflicts
 from weft.types import Batch, Part, Window
+from weft.variants import Config
 from weft.weighting.base import Weighting
 
 
@@ -25,6 +28,17 @@ class StepReport:
     tokens: int
     norm: float
     """of the whole gradient, before clipping"""
+    slopes: dict[str, float]
+    """by what the weighting multiplied each task's gradient"""
+    conflicts: Conflicts | None = None
+    """how the tasks' gradients lay to each other, on the steps that log it"""
+
+
+class LogConfig(Config):
+    conflicts_every: int | None = Field(default=None, ge=1)
+    """log the cosine of every pair of task gradients each so many steps; never unless said"""
+    conflicts_by_layer: bool = False
+    """log it for each layer of the body too"""
 
 
 class Step:
@@ -41,7 +55,9 @@ class Step:
         seed: int,
         device: torch.device,
         precision: str = "fp32",
+        surgery: Surgery | None = None,
         layer_factors: Mapping[str, Mapping[int, float]] | None = None,
+        log: LogConfig | None = None,
     ) -> None:
         """`layer_factors`: task -> layer -> what the task's gradient on that layer is multiplied by."""
         self.network = network
@@ -55,55 +71,89 @@ class Step:
         self.mixed = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
         # fp16 gradients underflow unless the loss is scaled up; on overflow the scaler skips the step.
         self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
-        self.apart = ApartGradients(network, layer_factors) if layer_factors else None
+        self.surgery = surgery
+        self.apart = ApartGradients(network, layer_factors or {})
+        self.keeps_apart = surgery is not None or bool(layer_factors)
+        """whether the update itself needs the tasks' gradients apart; if not, all tasks share one pass"""
+        self.log = log or LogConfig()
 
     def __call__(self, window: Window, rate: float) -> StepReport:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
+        self.weighting.prepare(derive(self.seed, window.step, "all", "weighting"))
+        slopes = self.weighting.slopes(window.tasks, next(self.network.parameters()))
         self.optimizer.zero_grad(set_to_none=True)
-        losses, tokens = self._gradients(window)
+        conflicts = self._conflicts(window, slopes)
+        losses, tokens = self._gradients(window, slopes)
+        if self.keeps_apart:
+            conflicts = self._measure() if self._is_logged(window) else None
+            with seeded(self.seed, window.step, "all", "surgery"):
+                self.apart.combine(self.surgery)
+            self.apart.forget()
         self.scaler.unscale_(self.optimizer)
         # With no limit the norm is only measured. An infinite or undefined one ends the run before any weight moves.
         norm = float(nn.utils.clip_grad_norm_(self.parameters, self.clip or float("inf")))
         self._stop_on_bad_numbers(window, losses, norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return StepReport(dict(zip(window.tasks, losses.tolist(), strict=True)), tokens, norm)
+        self.weighting.observe(losses, window.tasks)
+        by_task = dict(zip(window.tasks, losses.tolist(), strict=True))
+        return StepReport(by_task, tokens, norm, dict(zip(window.tasks, slopes.tolist(), strict=True)), conflicts)
 
-    def _gradients(self, window: Window) -> tuple[Tensor, int]:
-        """Leave the window's gradient on the parameters; return its tasks' losses [m] and number of tokens."""
-        tasks = window.tasks
-        like = next(self.network.parameters())
-        slopes = self.weighting.slopes(tasks, like)
-        totals = like.new_zeros(len(tasks))
+    def _gradients(self, window: Window, slopes: Tensor) -> tuple[Tensor, int]:
+        """Leave the window's gradient on the parameters; return its tasks' losses [m] and number of tokens.
+
+        If the recipe keeps gradients apart, those of the body are left in `self.apart`.
+        """
+        totals = torch.zeros_like(slopes)
         tokens = 0
-        for parts, is_last_of_task in self._passes(window):
-            batches = [self.datasets[part.task].batch(part.rows).to(self.device) for part in parts]
-            tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
-            who = parts[0].task if self.apart else "all"
-            with seeded(self.seed, window.step, parts[0].micro, who, "dropout"), self._autocast():
-                shares = self._shares(window, batches)
-            loss = (shares * slopes).sum()
-            if loss.requires_grad:  # with a frozen body, a head without parameters has nothing to learn
-                self.scaler.scale(loss).backward()
-            totals += shares.detach()
-            if self.apart and is_last_of_task:
-                self.apart.collect(parts[0].task)
-        if self.apart:
-            self.apart.combine()
+        if self.keeps_apart:
+            tokens = self._backward_apart(window, slopes, totals)
+        else:
+            for parts in window.micros:
+                tokens += self._backward(window, parts, "all", slopes, totals)
         if any(parameter.requires_grad for parameter in self.weighting.parameters()):
-            own = self.weighting(totals, tasks).sum()
+            own = self.weighting(totals, window.tasks).sum()
             self.scaler.scale(own).backward()  # its own parameters, now that the losses are known
         return totals, tokens
 
-    def _passes(self, window: Window) -> Iterator[tuple[list[Part], bool]]:
-        """The forward passes: all tasks of a micro-batch together, or, if gradients are kept apart, task by task."""
-        if not self.apart:
-            yield from ((parts, False) for parts in window.micros)
-            return
+    def _backward_apart(self, window: Window, slopes: Tensor, totals: Tensor) -> int:
+        """Task by task, the body's gradients collected after each."""
+        tokens = 0
         for task in window.tasks:
-            own = [part for part in window.parts if part.task == task]
-            yield from (([part], part is own[-1]) for part in own)
+            for part in window.parts:
+                if part.task == task:
+                    tokens += self._backward(window, [part], task, slopes, totals)
+            self.apart.collect(task)
+        return tokens
+
+    def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Tensor) -> int:
+        """One pass through the body and back; adds the losses to `totals` and returns the number of tokens."""
+        batches = [self.datasets[part.task].batch(part.rows).to(self.device) for part in parts]
+        with seeded(self.seed, window.step, parts[0].micro, who, "dropout"), self._autocast():
+            shares = self._shares(window, batches)
+        loss = (shares * slopes).sum()
+        if loss.requires_grad:  # with a frozen body, a head without parameters has nothing to learn
+            self.scaler.scale(loss).backward()
+        totals += shares.detach()
+        return sum(len(text.ids) for batch in batches for text in batch.texts)
+
+    def _is_logged(self, window: Window) -> bool:
+        every = self.log.conflicts_every
+        return every is not None and window.step % every == 0 and len(window.tasks) > 1
+
+    def _conflicts(self, window: Window, slopes: Tensor) -> Conflicts | None:
+        """Where the update itself takes one pass for all tasks, the log takes passes of its own and leaves no trace."""
+        if self.keeps_apart or not self._is_logged(window):
+            return None
+        self._backward_apart(window, slopes, torch.zeros_like(slopes))
+        found = self._measure()
+        self.apart.forget()
+        self.optimizer.zero_grad(set_to_none=True)  # the heads have gathered gradients too
+        return found
+
+    def _measure(self) -> Conflicts:
+        return self.apart.conflicts(by_layer=self.log.conflicts_by_layer)
 
     def _shares(self, window: Window, batches: list[Batch]) -> Tensor:
         """[m] what these batches add to each task's loss: a sum over rows, divided by all of the task's rows."""

@@ -119,10 +119,13 @@ class Trainer:
                 "lr": lr,
                 "norm": report.norm,
                 "tokens": report.tokens,
+                "weights": report.slopes,
                 "rows": _fingerprint(window),
                 "seconds": round(seconds, 3),
             }
         )
+        if report.conflicts is not None:
+            self.run.log({"event": "conflicts", "step": progress.step, **vars(report.conflicts)})
         self.listener.stepped(progress.step, report, seconds)
 
     def _enter_phase(self, number: int) -> None:

@@ -2,7 +2,18 @@
 
 from typing import Annotated
 
-from weft.variants import NAME_ALONE
-from weft.weighting.sum import SumConfig
+from pydantic import Field
 
-WeightingConfig = Annotated[SumConfig, NAME_ALONE]
+from weft.variants import NAME_ALONE
+from weft.weighting.dwa import DynamicWeightAverageConfig
+from weft.weighting.fixed import FixedConfig
+from weft.weighting.mean import MeanConfig
+from weft.weighting.random import RandomConfig
+from weft.weighting.sum import SumConfig
+from weft.weighting.uncertainty import UncertaintyConfig
+
+WeightingConfig = Annotated[
+    SumConfig | MeanConfig | FixedConfig | UncertaintyConfig | DynamicWeightAverageConfig | RandomConfig,
+    Field(discriminator="name"),
+    NAME_ALONE,
+]

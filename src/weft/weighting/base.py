@@ -1,6 +1,7 @@
 """How the losses of a window's tasks become one."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,14 +10,26 @@ from torch import Tensor, nn
 class Weighting(nn.Module, ABC):
     """Losses [m] of the tasks in a window -> weighted losses [m], whose sum is minimized.
 
-    A weighted loss is affine in its loss: its slope may depend on learnt parameters and on earlier steps, not on
-    the window's own losses. So the slopes are known before the first forward pass, which lets a window of several
-    passes be run one at a time.
+    A weighted loss is affine in its loss: its slope may depend on learnt parameters and on earlier steps, not on the
+    window's own losses. So the slopes are known before the first forward pass, which lets a window of several passes be
+    run one at a time. Tasks that are not in a window contribute nothing to it. All state is in parameters and buffers,
+    which checkpoints save.
     """
+
+    compares_tasks: ClassVar[bool] = False
+    """whether it does nothing to a window that holds one task alone"""
+    lr: float | None = None
+    """the learning rate of its parameters; the recipe's unless said"""
 
     @abstractmethod
     def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:
         """[m] -> [m]"""
+
+    def prepare(self, seed: int) -> None:
+        """Called before each window, with a seed of the window's own, for methods that draw."""
+
+    def observe(self, losses: Tensor, tasks: tuple[str, ...]) -> None:
+        """Called after each window with its losses, for methods that remember."""
 
     def slopes(self, tasks: tuple[str, ...], like: Tensor) -> Tensor:
         """[m] by how much each task's gradient is scaled in this window."""

@@ -9,38 +9,30 @@ import torch
 from tests.contracts.registry import variants
 from tests.tiny import recipe_content, write_recipe
 from weft import UserError, train
-from weft.data.tokenizer import Tokenizer
-from weft.experiment import build_network, build_plan, layer_factors, read_data
+from weft.experiment import assemble
 from weft.recipe import parse_recipe
-from weft.training.optimizer import build_optimizer, rate_factor
+from weft.schedules.plan import Plan
+from weft.training.optimizer import rate_factor
 from weft.training.step import Step
 from weft.training.trainable import TrainableConfig, set_trainable
+from weft.types import Window
 
 MODES: list[Any] = ["full", {"name": "full", "embeddings": False}, "frozen", {"name": "layers", "layers": [1]}]
 MODES += [{"name": "layers", "layers": [0, 1]}, {"name": "layers", "layers": [0], "embeddings": True}]
 
 
-def built(tiny: Path, **changes: Any) -> tuple[Step, Any]:
-    content = recipe_content(tiny, **changes)
-    recipe = parse_recipe(content, "test")
-    data = read_data(recipe, Tokenizer.load(tiny / "body"))
-    network = build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body").train()
-    weighting = recipe.weighting.build(tuple(recipe.tasks))
-    modes = [phase.trainable for phase in recipe.resolved_phases()]
-    set_trainable(network, modes[0])
-    step = Step(
-        network,
-        {name: task.train for name, task in data.items()},
-        weighting,
-        build_optimizer(network, weighting, recipe.optimizer, modes),
-        clip=None,
-        seed=5,
-        device=torch.device("cpu"),
-        precision=recipe.optimizer.precision,
-        layer_factors=layer_factors(recipe, network.body.shape.layers),
-    )
-    network.body.recompute = recipe.optimizer.gradient_checkpointing
-    return step, build_plan(recipe, {name: len(task.train) for name, task in data.items()}, None)
+def built(tiny: Path, **changes: Any) -> tuple[Step, Plan]:
+    made = assemble(parse_recipe(recipe_content(tiny, **changes), "test"))
+    set_trainable(made.network, made.recipe.modes()[0])
+    made.network.train()
+    return made.step, made.plan
+
+
+def gradients(step: Step, window: Window) -> None:
+    """Leave a window's combined gradient on the parameters."""
+    step._gradients(window, step.weighting.slopes(window.tasks, next(step.network.parameters())))
+    if step.keeps_apart:
+        step.apart.combine(step.surgery)
 
 
 def test_every_mode_is_tried() -> None:
@@ -141,7 +133,7 @@ def test_a_tasks_layer_factors_act_on_its_own_share_alone(tiny: Path) -> None:
             content["tasks"]["sentiment"]["layer_factors"] = factors
         content.pop("name")
         step, plan = built(tiny, **content)
-        step._gradients(plan.window(0))
+        gradients(step, plan.window(0))
         return {name: p.grad.clone() for name, p in step.network.body.named_parameters() if p.grad is not None}
 
     factors = {"layers": [1], "beta": 3.0, "alpha": 0.5}
@@ -167,7 +159,7 @@ def test_checkpointing_gives_the_same_gradients_with_dropout(tiny: Path) -> None
     found = []
     for checkpointing in (False, True):
         step, plan = built(tiny, dropout=0.2, body_dropout=0.2, optimizer={"gradient_checkpointing": checkpointing})
-        step._gradients(plan.window(1))
+        gradients(step, plan.window(1))
         found.append([p.grad for p in step.network.parameters() if p.grad is not None])
     assert len(found[0]) == len(found[1])
     for a, b in zip(*found, strict=True):

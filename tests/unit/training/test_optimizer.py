@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 
 from tests.tiny import recipe_content
 from weft.data.tokenizer import Tokenizer
@@ -13,6 +12,8 @@ from weft.recipe import parse_recipe
 from weft.tasks.network import Network
 from weft.training.optimizer import OptimizerConfig, build_optimizer, rate, rate_factor
 from weft.training.trainable import FrozenConfig, FullConfig
+from weft.weighting.sum import Sum
+from weft.weighting.uncertainty import UncertaintyConfig
 
 
 @pytest.fixture
@@ -57,16 +58,19 @@ def test_each_phase_has_its_own_curve_and_a_budget_shrinks_the_warm_up(tiny: Pat
 
 
 def test_norms_and_biases_do_not_decay(network: Network) -> None:
-    optimizer = build_optimizer(network, nn.Linear(3, 1), OptimizerConfig(weight_decay=0.1), [FullConfig()])
+    optimizer = build_optimizer(
+        network, UncertaintyConfig(lr=2e-4).build(("a",)), OptimizerConfig(weight_decay=0.1), [FullConfig()]
+    )
     for group in optimizer.param_groups:
-        assert {p.ndim > 1 for p in group["params"] if p.shape != (1, 3)} == {group["weight_decay"] == 0.1}
+        assert {p.ndim > 1 for p in group["params"]} == {group["weight_decay"] == 0.1}
+    assert {group["factor"] for group in optimizer.param_groups} == {1.0, 10.0}
     held = {p for group in optimizer.param_groups for p in group["params"]}
     assert set(network.parameters()) <= held
     assert isinstance(optimizer, torch.optim.AdamW)
 
 
 def test_only_what_trains_in_some_phase_is_held(network: Network) -> None:
-    optimizer = build_optimizer(network, nn.Module(), OptimizerConfig(), [FrozenConfig()])
+    optimizer = build_optimizer(network, Sum(), OptimizerConfig(), [FrozenConfig()])
     held = {p for group in optimizer.param_groups for p in group["params"]}
     assert held == {p for name, p in network.named_parameters() if not name.startswith("body.")}
 
@@ -83,4 +87,4 @@ def test_factors_of_layers_and_heads() -> None:
 
 def test_a_factor_for_each_layer(network: Network) -> None:
     with pytest.raises(UserError, match="found 3 factors, but the body has 2 layers"):
-        build_optimizer(network, nn.Module(), OptimizerConfig(layer_factors=(1, 1, 1)), [FullConfig()])
+        build_optimizer(network, Sum(), OptimizerConfig(layer_factors=(1, 1, 1)), [FullConfig()])

@@ -29,7 +29,7 @@ def build(tiny: Path, **changes: object) -> tuple[Step, Plan]:
 
 def gradients(step: Step, window: Window) -> list[torch.Tensor]:
     step.optimizer.zero_grad()
-    step._gradients(window)
+    step._gradients(window, step.weighting.slopes(window.tasks, next(step.network.parameters())))
     return [p.grad.clone() for p in step.parameters if p.grad is not None]
 
 

@@ -1,0 +1,24 @@
+"""How the tasks' gradients on the shared body become one."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+GramianWeighting = Callable[[Tensor], Tensor]
+"""Gramian [m, m] of the tasks' gradients -> combination weights [m]; the update follows `sum_i w_i g_i`."""
+
+
+class Surgery:
+    """A weighting of TorchJD. The Gramian is all it needs, so it costs m gradients and m (m + 1) / 2 dot products.
+
+    A window with one task passes unchanged. Methods that draw use torch's global generator, which the step has set
+    from the window's seed.
+    """
+
+    def __init__(self, weighting: GramianWeighting) -> None:
+        self.weighting = weighting
+
+    def __call__(self, gramian: Tensor) -> Tensor:
+        if len(gramian) == 1 or not gramian.any():  # nothing to combine
+            return gramian.new_ones(len(gramian))
+        return self.weighting(gramian.double()).to(gramian)

@@ -1,0 +1,35 @@
+"""Weights that a person chose."""
+
+from typing import Literal
+
+from torch import Tensor
+
+from weft.errors import UserError
+from weft.variants import Config
+from weft.weighting.base import Weighting
+
+
+class Fixed(Weighting):
+    """`sum_i w_i l_i`."""
+
+    def __init__(self, weights: dict[str, float]) -> None:
+        super().__init__()
+        self.weights = weights
+
+    def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:
+        return losses * losses.new_tensor([self.weights[task] for task in tasks])
+
+
+class FixedConfig(Config):
+    name: Literal["fixed"] = "fixed"
+    weights: dict[str, float]
+    """one weight for each task: `{ sentiment = 0.1, paraphrase = 1.0, similarity = 0.2 }`"""
+
+    def build(self, tasks: tuple[str, ...]) -> Fixed:
+        if set(self.weights) != set(tasks):
+            raise UserError(
+                f"weighting.weights: found {', '.join(self.weights)}, expected one for each of {', '.join(tasks)}"
+            )
+        if min(self.weights.values()) < 0 or max(self.weights.values()) == 0:
+            raise UserError("weighting.weights: expected weights of at least 0, and not all of them 0")
+        return Fixed(self.weights)

@@ -1,0 +1,24 @@
+"""The mean over the tasks of a window."""
+
+from typing import Literal
+
+from torch import Tensor
+
+from weft.variants import Config
+from weft.weighting.base import Weighting
+
+
+class Mean(Weighting):
+    """`1/m sum_i l_i` over the m tasks in the window."""
+
+    compares_tasks = True
+
+    def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:
+        return losses / len(tasks)
+
+
+class MeanConfig(Config):
+    name: Literal["mean"] = "mean"
+
+    def build(self, tasks: tuple[str, ...]) -> Mean:  # noqa: ARG002 (no state for any task)
+        return Mean()
