@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from weft.data.dataset import Dataset, label_column
 from weft.data.labels import Labels, find_labels
@@ -76,11 +77,14 @@ def build_network(
         body = load_body(folder, dropout=recipe.body_dropout, attention_dropout=recipe.body_dropout)
     if recipe.max_length > body.shape.positions:
         raise UserError(f"max_length: found {recipe.max_length}, but the body has {body.shape.positions} positions")
+    if not recipe.segments:
+        body.leave_segments_out()
     tasks = []
+    shared: dict[str, nn.Module] = {}
     for name, config in recipe.tasks.items():
         with seeded(recipe.seed, name, "start"):
             own = (weights or {}).get(name)
-            tasks.append(build_task(name, config, labels[name], body, recipe.dropout, own))
+            tasks.append(build_task(name, config, labels[name], body, recipe.dropout, shared, own))
     # mixed precision keeps its weights in fp32
     return Network(body, tasks).to(torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32)
 
@@ -186,6 +190,7 @@ def build_step(recipe: Recipe, data: dict[str, TaskData], network: Network, plan
         precision=recipe.optimizer.precision,
         surgery=surgery,
         layer_factors=factors,
+        penalties=[penalty.build() for penalty in recipe.penalties],
         log=recipe.log,
     )
 

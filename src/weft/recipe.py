@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from weft.data.task_files import locate
 from weft.errors import UserError
 from weft.nn.source import find_body
+from weft.penalties import PenaltyConfig
 from weft.schedules import ScheduleConfig
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig
 from weft.surgery import SurgeryConfig
@@ -44,6 +45,8 @@ class Recipe(Config):
     """before the heads"""
     body_dropout: float | None = Field(default=None, ge=0, lt=1)
     """inside the body; the checkpoint's own unless said"""
+    segments: bool = True
+    """whether the body adds an embedding for the first and for the second text of a pair"""
     patience: int | None = Field(default=None, ge=1)
     """stop after so many evaluations without a better dev score; never unless said"""
     tasks: dict[str, TaskConfig] = Field(min_length=1)
@@ -54,6 +57,8 @@ class Recipe(Config):
     """several stretches of training, one after the other; their epochs make `epochs`"""
     weighting: WeightingConfig = SumConfig()
     surgery: SurgeryConfig = NoSurgeryConfig()
+    penalties: tuple[PenaltyConfig, ...] = ()
+    """what the whole model pays for its weights: l1, l2, bregman"""
     optimizer: OptimizerConfig = OptimizerConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     log: LogConfig = LogConfig()

@@ -78,16 +78,6 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class TaskOutput:
-    """What a task makes of a batch."""
-
-    output: Tensor
-    """[n, k] what the head gives: logits, or numbers"""
-    losses: Tensor
-    """[n] one loss for each row"""
-
-
-@dataclass(frozen=True)
 class Part:
     """One task's rows in one forward pass of a window."""
 

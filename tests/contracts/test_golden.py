@@ -12,6 +12,7 @@ from weft.nn.body import Body, BodyShape
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
+from weft.penalties import PenaltyConfig
 from weft.surgery import SurgeryConfig
 from weft.types import Encoded
 from weft.weighting import WeightingConfig
@@ -20,26 +21,53 @@ THREE = Labels("classification", ("a", "b", "c"))
 YES_NO = Labels("classification", ("no", "yes"))
 NUMBER = Labels("regression", low=0, high=1, scaled=True)
 
-# loss: labels, output, target, value, reading
+THIRD = [[1 / 3, 1 / 3, 1 / 3]]
+# loss: labels, what the head gives, output, target, value, reading
 LOSSES = {
-    "cross-entropy": (THREE, [[0.0, 0.0, math.log(2)]], [2], [math.log(2)], [[0.25, 0.25, 0.5]]),
-    "binary-cross-entropy": (YES_NO, [[math.log(3)]], [1], [math.log(4 / 3)], [[0.25, 0.75]]),
-    "mse": (NUMBER, [[0.75]], [0.25], [0.25], [0.75]),
+    "cross-entropy": (THREE, None, [[0.0, 0.0, math.log(2)]], [2], [math.log(2)], [[0.25, 0.25, 0.5]]),
+    "binary-cross-entropy": (YES_NO, None, [[math.log(3)]], [1], [math.log(4 / 3)], [[0.25, 0.75]]),
+    "mse": (NUMBER, None, [[0.75]], [0.25], [0.25], [0.75]),
+    "cosine-embedding": (
+        YES_NO,
+        (-1.0, 1.0),
+        [[0.6], [0.6], [-0.5]],
+        [1, 0, 0],
+        [0.4, 0.6, 0.0],
+        [[0.4, 0.6], [0.4, 0.6], [1, 0]],
+    ),
+    "dual-objective": (THREE, None, [[0.0, 0.0, 0.0]], [1], [3 * math.log(2)], THIRD),
+    # -log(2/3) times the distances 1 and 2 to the power 1.5
+    "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
 }
 
 # pooling: two sequences, [1 2], [3 4], [5 6] and [7 8] -> vectors
 STATES = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]
-POOLINGS = {
-    "cls": [[1, 2], [7, 8]],
-    "mean": [[3, 4], [7, 8]],
+GATE, NEW = 1 / (1 + math.exp(-1)), math.tanh(1)
+CELLS = [GATE * NEW, GATE * NEW * (1 + GATE), GATE * NEW * (1 + GATE + GATE**2)]
+POOLINGS: dict[str, tuple[dict[str, object], list[list[float]]]] = {
+    "cls": ({}, [[1, 2], [7, 8]]),
+    "mean": ({}, [[3, 4], [7, 8]]),
+    "max": ({}, [[5, 6], [7, 8]]),
+    "attention": ({}, [[3, 4], [7, 8]]),  # with its query at 0 the plain mean
     # the body's pooler below swaps the two numbers and takes a tenth
-    "pooler": [[math.tanh(0.2), math.tanh(0.1)], [math.tanh(0.8), math.tanh(0.7)]],
+    "pooler": ({}, [[math.tanh(0.2), math.tanh(0.1)], [math.tanh(0.8), math.tanh(0.7)]]),
+    # one unit, no weights, biases of 1: every gate is open by sigmoid(1), whatever it reads
+    "lstm": ({"size": 1}, [[GATE * math.tanh(CELLS[2])], [GATE * math.tanh(CELLS[0])]]),
 }
 
-# head: outputs, all weights set to this, first, second, value
-HEADS = {
-    "linear": (1, 2.0, [[1.0, 2.0]], [[3.0, 4.0]], [[22.0]]),  # 2 (1 + 2 + 3 + 4) + bias 2
-    "cosine": (1, None, [[3.0, 4.0]], [[4.0, 3.0]], [[24 / 25]]),
+# head: options, all weights and biases set to this, first, second, value
+PAIR = ([[1.0, 2.0]], [[3.0, 4.0]])
+ANGLE = ([[3.0, 4.0]], [[4.0, 3.0]])  # cosine 24/25
+COSINE = 11 / (math.sqrt(5) * 5)
+HEADS: dict[str, tuple[dict[str, object], float, tuple[list[list[float]], list[list[float]]], float]] = {
+    "linear": ({}, 2.0, PAIR, 22.0),  # 2 (1 + 2 + 3 + 4) + 2
+    "difference": ({}, 2.0, PAIR, 30.0),  # 2 (1 + 2 + 3 + 4 + 2 + 2) + 2
+    "hidden": ({"units": 3}, 0.5, PAIR, 8.75),  # each unit 0.5 * 10 + 0.5 = 5.5
+    "mlp": ({"sizes": (2, 1)}, 0.5, PAIR, 3.5),  # 5.5 twice, then 6, then 3.5
+    "cosine": ({}, 0.0, ANGLE, 24 / 25),
+    "relu-cosine": ({}, 0.0, ANGLE, 24 / 5),
+    "scaled-cosine": ({}, 2.0, ANGLE, 0.92),  # 2 (0.96 - 1) + 1
+    "shared-pair": ({"size": 2}, 0.1, PAIR, 0.1 * 2 * (0.1 * (14 + COSINE) + 0.1) + 0.1),
 }
 
 # weighting: losses -> weighted losses at the start
@@ -67,32 +95,52 @@ SURGERIES = {
 
 @pytest.mark.parametrize("name", variants(LossConfig))
 def test_losses(name: str) -> None:
-    labels, output, target, value, reading = LOSSES[name]
-    loss = variants(LossConfig)[name]().build(labels, "t")
+    labels, bounds, output, target, value, reading = LOSSES[name]
+    loss = variants(LossConfig)[name]().build(labels, "t", bounds)  # type: ignore[attr-defined]
     got = loss(torch.tensor(output), torch.tensor(target))
     torch.testing.assert_close(got, torch.tensor(value))
-    torch.testing.assert_close(loss.read(torch.tensor(output)), torch.tensor(reading))
+    torch.testing.assert_close(loss.read(torch.tensor(output)), torch.tensor(reading, dtype=torch.float32))
 
 
 @pytest.mark.parametrize("name", variants(PoolingConfig))
 def test_poolings(name: str) -> None:
+    options, value = POOLINGS[name]
     body = Body(BodyShape(vocabulary=5, width=2, layers=1, heads=1, inner=2, positions=4))
     with torch.no_grad():
         body.pooler.weight.copy_(torch.tensor([[0.0, 0.1], [0.1, 0.0]]))
-    pooling = variants(PoolingConfig)[name]().build(body)
+    pooling = variants(PoolingConfig)[name](**options).build(body)  # type: ignore[attr-defined]
+    if name == "lstm":
+        for key, parameter in pooling.named_parameters():
+            torch.nn.init.constant_(parameter, 1.0 if "bias_ih" in key else 0.0)
     encoded = Encoded(torch.zeros(4, dtype=torch.long), torch.zeros(4, dtype=torch.long), (3, 1))
     got = pooling(torch.tensor(STATES), encoded)
-    torch.testing.assert_close(got, torch.tensor(POOLINGS[name], dtype=torch.float32))
+    torch.testing.assert_close(got, torch.tensor(value, dtype=torch.float32))
 
 
 @pytest.mark.parametrize("name", variants(HeadConfig))
 def test_heads(name: str) -> None:
-    outputs, weight, first, second, value = HEADS[name]
-    head = variants(HeadConfig)[name]().build(HeadShape(2, pair=True, outputs=outputs, task="t"))
+    options, weight, (first, second), value = HEADS[name]
+    head = variants(HeadConfig)[name](**options).build(HeadShape(2, pair=True, outputs=1, task="t"))  # type: ignore[attr-defined]
     for parameter in head.parameters():
         torch.nn.init.constant_(parameter, weight)
     got = head(torch.tensor(first), torch.tensor(second))
-    torch.testing.assert_close(got, torch.tensor(value))
+    torch.testing.assert_close(got, torch.tensor([[value]]))
+
+
+PENALTIES = {"l1": 1e-4 * 10, "l2": 1e-3 * 30, "bregman": 0.5 * 30}
+
+
+@pytest.mark.parametrize("name", variants(PenaltyConfig))
+def test_penalties(name: str) -> None:
+    """On the weights 1, -2, 3, -4 and a bias; the moving average stands at zero."""
+    weight = torch.nn.Parameter(torch.tensor([[1.0, -2.0], [3.0, -4.0]]))
+    named = [("w", weight)] if name == "bregman" else [("w", weight), ("b", torch.nn.Parameter(torch.ones(2)))]
+    penalty = variants(PenaltyConfig)[name]().build()  # type: ignore[attr-defined]
+    penalty.prepare([(key, torch.nn.Parameter(torch.zeros_like(p))) for key, p in named])
+    assert float(penalty(named).detach()) == pytest.approx(PENALTIES[name])
+    if name == "bregman":
+        penalty.after_step(named)
+        torch.testing.assert_close(penalty.averages["w"], 0.01 * weight.detach())
 
 
 @pytest.mark.parametrize("name", variants(WeightingConfig))

@@ -1,6 +1,7 @@
 """What holds for every variant of every registry, the day it is listed."""
 
 import ast
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from weft.nn.body import Body, BodyShape
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
+from weft.penalties import PenaltyConfig
+from weft.randomness import seeded
+from weft.regularizers import RegularizerConfig
 from weft.schedules import ScheduleConfig
 from weft.surgery import SurgeryConfig
 from weft.training.trainable import TrainableConfig
@@ -25,6 +29,8 @@ from weft.weighting import WeightingConfig
 SOURCE = Path(weft.__file__).parent
 REGISTRIES = {
     "losses": LossConfig,
+    "penalties": PenaltyConfig,
+    "regularizers": RegularizerConfig,
     "nn/heads": HeadConfig,
     "nn/pooling": PoolingConfig,
     "schedules": ScheduleConfig,
@@ -83,14 +89,15 @@ def test_configs_refuse_unknown_keys_and_changes(room: str, name: str) -> None:
 @pytest.mark.parametrize("name", variants(LossConfig))
 def test_losses_give_one_finite_loss_per_row_and_readable_outputs(name: str) -> None:
     built = 0
-    for labels in KINDS:
+    for labels, bounds in product(KINDS, (None, (-1.0, 1.0), (0.0, 1.0))):
         try:
-            loss = variants(LossConfig)[name]().build(labels, "task")
+            loss = variants(LossConfig)[name]().build(labels, "task", bounds)  # type: ignore[attr-defined]
         except UserError as error:
             assert str(error).startswith("tasks.task.loss: ")
             continue
         built += 1
-        output = torch.randn(5, loss.outputs, requires_grad=True)
+        low, high = bounds or (-3.0, 3.0)
+        output = (low + (high - low) * torch.rand(5, loss.outputs)).requires_grad_()
         if labels.kind == "multilabel":
             target = torch.randint(2, (5, len(labels.names))).double()
         else:
@@ -143,6 +150,20 @@ def test_heads_give_their_width_or_say_why_not(name: str, pair: bool) -> None:
         output.square().sum().backward()
         for side in (first, second):
             assert side is None or side.grad.abs().sum() > 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", variants(HeadConfig))
+def test_heads_follow_from_their_seed_and_survive_saving(name: str) -> None:
+    built = []
+    for _ in range(2):
+        with seeded(4, "head"):
+            built.append(variants(HeadConfig)[name]().build(HeadShape(6, pair=True, outputs=1, task="task")))  # type: ignore[attr-defined]
+    first, second = torch.randn(3, 6), torch.randn(3, 6)
+    assert torch.equal(built[0](first, second), built[1](first, second))
+    for parameter in built[1].parameters():
+        torch.nn.init.normal_(parameter)
+    built[1].load_state_dict(built[0].state_dict())
+    assert torch.equal(built[0](first, second), built[1](first, second))
 
 
 @pytest.mark.parametrize("name", variants(WeightingConfig))

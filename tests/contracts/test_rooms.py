@@ -14,7 +14,7 @@ ROOMS: list[set[str]] = [
     {"randomness", "variants", "types"},
     {"data"},
     {"nn"},
-    {"losses", "schedules", "surgery", "weighting"},
+    {"losses", "penalties", "regularizers", "schedules", "surgery", "weighting"},
     {"evaluation"},
     {"tasks"},
     {"training"},

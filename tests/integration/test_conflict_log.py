@@ -47,8 +47,9 @@ def test_cosines_and_norms_are_those_of_the_gradients(tiny: Path) -> None:
     gradients = {}
     for part in window.parts:
         made.network.zero_grad()
-        (output,) = made.network([made.data[part.task].train.batch(part.rows)])
-        output.losses.mean().backward()
+        batch = made.data[part.task].train.batch(part.rows)
+        (output,) = made.network([batch])
+        made.network.task(part.task).losses(output, batch.target).mean().backward()
         pieces = [torch.zeros_like(p) if p.grad is None else p.grad for p in made.network.body.parameters()]
         gradients[part.task] = torch.cat([piece.flatten() for piece in pieces])
     conflicts = made.step(window, 1e-3).conflicts

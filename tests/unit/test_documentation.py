@@ -14,6 +14,7 @@ from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md")
 
 
 @pytest.mark.parametrize("config", [Recipe, TaskConfig, OptimizerConfig, CheckpointConfig])
@@ -25,7 +26,7 @@ def test_every_key_is_on_the_recipe_page(config: type) -> None:
 
 
 def test_every_variant_is_on_a_page() -> None:
-    page = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("recipe.md", "schedules.md", "combining.md"))
+    page = "".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES)
     names = [name for registry in REGISTRIES.values() for name in variants(registry)]
     assert [name for name in names if f"`{name}`" not in page and f'"{name}"' not in page] == []
 

@@ -3,6 +3,7 @@
 single   [CLS] a [SEP]
 bi       [CLS] a [SEP]   and   [CLS] b [SEP]
 cross    [CLS] a [SEP] b [SEP]      segment 0 up to the first [SEP], then 1
+concat   [CLS] a b [SEP]            one segment
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from weft.types import Encoded
 
-Reading = Literal["single", "bi", "cross"]
+Reading = Literal["single", "bi", "cross", "concat"]
 Ids = NDArray[np.int32]
 Lengths = NDArray[np.int64]
 
@@ -37,13 +38,18 @@ class Reader:
         """how many texts a row must have"""
         return 1 if self.reading == "single" else 2
 
+    @property
+    def _specials(self) -> int:
+        """special tokens in a sequence of two texts"""
+        return 3 if self.reading == "cross" else 2
+
     def alone(self) -> "Reader":
         """the same lengths for one text by itself (embeddings)"""
         return replace(self, reading="single")
 
     def sequences(self, first: Ids, second: Ids | None) -> list[TokenSequence]:
         """One sequence for each pass through the body: two for bi, else one."""
-        if self.reading == "cross":
+        if self.reading in ("cross", "concat"):
             assert second is not None
             return [self._pair(first, second)]
         sides = [first] if second is None or self.reading == "single" else [first, second]
@@ -51,8 +57,8 @@ class Reader:
 
     def token_counts(self, lengths: Sequence[Lengths]) -> Lengths:
         """[n] tokens that the body sees of rows whose texts have these lengths, column by column."""
-        if self.reading == "cross":
-            sequences = [lengths[0] + lengths[1] + 3]
+        if self.reading in ("cross", "concat"):
+            sequences = [lengths[0] + lengths[1] + self._specials]
         else:
             sequences = [side + 2 for side in lengths]
         counts: Lengths = np.minimum(np.stack(sequences), self.max_length).sum(axis=0)
@@ -60,8 +66,8 @@ class Reader:
 
     def is_cut(self, lengths: Sequence[Lengths]) -> NDArray[np.bool_]:
         """[n] whether a row loses tokens."""
-        if self.reading == "cross":
-            return np.asarray(lengths[0] + lengths[1] + 3 > self.max_length)
+        if self.reading in ("cross", "concat"):
+            return np.asarray(lengths[0] + lengths[1] + self._specials > self.max_length)
         return np.asarray(np.max(np.stack(lengths), axis=0) + 2 > self.max_length)
 
     def _alone(self, ids: Ids) -> TokenSequence:
@@ -71,11 +77,11 @@ class Reader:
         return sequence, 0
 
     def _pair(self, first: Ids, second: Ids) -> TokenSequence:
-        n, m = longest_first(len(first), len(second), self.max_length - 3)
-        sequence = np.empty(n + m + 3, dtype=np.int64)
-        sequence[0], sequence[1 : n + 1], sequence[n + 1] = self.cls, first[:n], self.sep
-        sequence[n + 2 : -1], sequence[-1] = second[:m], self.sep
-        return sequence, m + 1
+        n, m = longest_first(len(first), len(second), self.max_length - self._specials)
+        between = [self.sep] if self.reading == "cross" else []
+        pieces = [[self.cls], first[:n], between, second[:m], [self.sep]]
+        sequence = np.concatenate([np.asarray(piece, dtype=np.int64) for piece in pieces])
+        return sequence, m + 1 if self.reading == "cross" else 0
 
 
 def longest_first(first: int, second: int, room: int) -> tuple[int, int]:

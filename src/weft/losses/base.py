@@ -5,6 +5,11 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from weft.data.labels import Labels
+from weft.errors import UserError
+from weft.nn.heads.base import Bounds
+
+TINY = 1e-6
+"""how close to 0 and 1 a probability may come before its logarithm is taken"""
 
 
 class Loss(nn.Module, ABC):
@@ -28,7 +33,13 @@ class Loss(nn.Module, ABC):
         """[n, classes] probabilities, or [n] numbers for a regression"""
 
 
-def refuse(name: str, labels: Labels, task: str, expected: str) -> str:
+def refuse(name: str, labels: Labels, task: str, expected: str) -> UserError:
     """The message for a loss that does not fit a task's labels."""
     found = f"{labels.kind} with {len(labels.names)} classes" if labels.names else labels.kind
-    return f"tasks.{task}.loss: {name!r} is for {expected}, but the task is a {found}"
+    return UserError(f"tasks.{task}.loss: {name!r} is for {expected}, but the task is a {found}")
+
+
+def refuse_bounds(name: str, bounds: Bounds, task: str, expected: str) -> UserError:
+    """The message for a loss that cannot read what the head gives."""
+    found = "numbers without bounds" if bounds is None else f"a number from {bounds[0]:g} to {bounds[1]:g}"
+    return UserError(f"tasks.{task}.loss: {name!r} reads {expected}, but the head gives {found}")

@@ -1,4 +1,4 @@
-"""Sigmoid cross-entropy, one yes-or-no question per logit."""
+"""Cross-entropy of yes-or-no questions."""
 
 from typing import Literal
 
@@ -7,32 +7,43 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.data.labels import Labels
-from weft.errors import UserError
-from weft.losses.base import Loss, refuse
+from weft.losses.base import TINY, Loss, refuse, refuse_bounds
+from weft.nn.heads.base import Bounds
 from weft.variants import Config
 
 
 class BinaryCrossEntropy(Loss):
-    """`-log sigmoid(o)` where the answer is yes, `-log sigmoid(-o)` where it is no, the mean over all questions.
+    """`-log p` where the answer is yes, `-log (1 - p)` where it is no, the mean over all questions.
 
-    Two classes are one question, the second class meaning yes. A multilabel task has one question per label.
+    `p = sigmoid(o)`, or o itself for a head that gives a number from 0 to 1. Two classes are one question, the second
+    class meaning yes. A multilabel task has one question per label.
     """
+
+    def __init__(self, outputs: int, reads_probabilities: bool) -> None:
+        super().__init__(outputs)
+        self.reads_probabilities = reads_probabilities
 
     def forward(self, output: Tensor, target: Tensor) -> Tensor:
         answers = target.to(output.dtype).view_as(output)
+        if self.reads_probabilities:
+            # written out: torch's own refuses to run under autocast
+            p = output.clamp(TINY, 1 - TINY)
+            return -(answers * p.log() + (1 - answers) * (1 - p).log()).mean(dim=1)
         return F.binary_cross_entropy_with_logits(output, answers, reduction="none").mean(dim=1)
 
     def read(self, output: Tensor) -> Tensor:
-        yes = output.sigmoid()
+        yes = output if self.reads_probabilities else output.sigmoid()
         return torch.cat([1 - yes, yes], dim=1) if self.outputs == 1 else yes
 
 
 class BinaryCrossEntropyConfig(Config):
     name: Literal["binary-cross-entropy"] = "binary-cross-entropy"
 
-    def build(self, labels: Labels, task: str) -> BinaryCrossEntropy:
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> BinaryCrossEntropy:
+        if bounds not in (None, (0.0, 1.0)):
+            raise refuse_bounds(self.name, bounds, task, "a logit, or a probability from 0 to 1")
         if labels.kind == "multilabel":
-            return BinaryCrossEntropy(len(labels.names))
+            return BinaryCrossEntropy(len(labels.names), bounds is not None)
         if labels.is_numeric or len(labels.names) != 2:
-            raise UserError(refuse(self.name, labels, task, "two classes, or for several labels at once"))
-        return BinaryCrossEntropy(1)
+            raise refuse(self.name, labels, task, "two classes, or for several labels at once")
+        return BinaryCrossEntropy(1, bounds is not None)

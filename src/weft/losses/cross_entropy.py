@@ -3,19 +3,24 @@
 from typing import Literal
 
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor
 
 from weft.data.labels import Labels
-from weft.errors import UserError
 from weft.losses.base import Loss, refuse
+from weft.nn.heads.base import Bounds
 from weft.variants import Config
 
 
 class CrossEntropy(Loss):
-    """`-log softmax(o)_y`."""
+    """`-log softmax(o)_y`; with smoothing s the target is `(1 - s)` of it and `s / classes` of every class."""
+
+    def __init__(self, outputs: int, smoothing: float) -> None:
+        super().__init__(outputs)
+        self.smoothing = smoothing
 
     def forward(self, output: Tensor, target: Tensor) -> Tensor:
-        return F.cross_entropy(output, target, reduction="none")
+        return F.cross_entropy(output, target, reduction="none", label_smoothing=self.smoothing)
 
     def read(self, output: Tensor) -> Tensor:
         return output.softmax(dim=1)
@@ -23,8 +28,10 @@ class CrossEntropy(Loss):
 
 class CrossEntropyConfig(Config):
     name: Literal["cross-entropy"] = "cross-entropy"
+    smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """label smoothing"""
 
-    def build(self, labels: Labels, task: str) -> CrossEntropy:
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> CrossEntropy:  # noqa: ARG002 (k outputs: no bounds)
         if labels.kind not in ("classification", "ordinal"):
-            raise UserError(refuse(self.name, labels, task, "one class out of several"))
-        return CrossEntropy(len(labels.names))
+            raise refuse(self.name, labels, task, "one class out of several")
+        return CrossEntropy(len(labels.names), self.smoothing)

@@ -5,8 +5,8 @@ from typing import Literal
 from torch import Tensor
 
 from weft.data.labels import Labels
-from weft.errors import UserError
-from weft.losses.base import Loss, refuse
+from weft.losses.base import Loss, refuse, refuse_bounds
+from weft.nn.heads.base import Bounds
 from weft.variants import Config
 
 
@@ -23,7 +23,9 @@ class MeanSquaredError(Loss):
 class MeanSquaredErrorConfig(Config):
     name: Literal["mse"] = "mse"
 
-    def build(self, labels: Labels, task: str) -> MeanSquaredError:
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> MeanSquaredError:
         if not labels.is_numeric:
-            raise UserError(refuse(self.name, labels, task, "a regression"))
+            raise refuse(self.name, labels, task, "a regression")
+        if bounds is not None and labels.scaled and bounds[1] > 1:
+            raise refuse_bounds(self.name, bounds, task, "labels scaled to 0..1 here (scale = false keeps their units)")
         return MeanSquaredError(1)

@@ -56,9 +56,12 @@ class Embeddings(nn.Module):
         self.segments = nn.Embedding(shape.segments, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
         self.dropout = nn.Dropout(shape.dropout)
+        self.use_segments = True
 
     def forward(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
-        total = self.tokens(ids) + self.positions(positions) + self.segments(segments)
+        total = self.tokens(ids) + self.positions(positions)
+        if self.use_segments:
+            total = total + self.segments(segments)
         embedded: Tensor = self.dropout(self.norm(total))
         return embedded
 
@@ -98,6 +101,11 @@ class Body(nn.Module):
         self.recompute = False
         """whether layers are computed again in the backward pass instead of being kept (less memory, more time)"""
         self.apply(_initialize)
+
+    def leave_segments_out(self) -> None:
+        """Embed tokens and positions alone. The table is set to zero, so that others who open the weights agree."""
+        self.embeddings.use_segments = False
+        nn.init.zeros_(self.embeddings.segments.weight)
 
     def embed(self, encoded: Encoded) -> Tensor:
         """[t, w], what enters the first layer"""

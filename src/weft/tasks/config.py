@@ -14,8 +14,10 @@ from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.linear import LinearConfig
+from weft.nn.layers import LayerChoice
 from weft.nn.pooling import PoolingConfig
 from weft.nn.pooling.cls import ClsConfig
+from weft.regularizers import RegularizerConfig
 from weft.variants import Config
 
 
@@ -45,13 +47,19 @@ class TaskConfig(Config):
     data: DataField
     """a preset's name, or a table with the files and columns"""
     reading: Reading = "single"
-    """how texts become sequences: single, bi (each text alone) or cross (both in one)"""
+    """how texts become sequences: single, bi (each alone), cross (both in one), concat (cross without [SEP] between)"""
+    layer: LayerChoice = None
+    """which layer is pooled: its number (0 the embeddings), "mix" for a learnt mix of all; the last unless said"""
     pooling: PoolingConfig = ClsConfig()
     """how a sequence becomes one vector"""
     head: HeadConfig = LinearConfig()
     """what stands on the vectors"""
+    share_head: str | None = None
+    """tasks with the same name here share one head; they must have the same kind of head and number of labels"""
     loss: LossConfig | None = None
     """cross-entropy for classes, binary-cross-entropy for multilabel and mse for numbers, unless said"""
+    regularizer: RegularizerConfig | None = None
+    """what is added to each row's loss: smart or r-drop"""
     batch_size: int = Field(default=16, ge=1)
     """rows of this task in each forward pass, over all processes"""
     labels: tuple[Any, ...] | None = None

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from weft.nn.body import Body
 from weft.tasks.task import Task
-from weft.types import Batch, Encoded, TaskOutput
+from weft.types import Batch, Encoded
 
 
 class Network(nn.Module):
@@ -23,15 +23,17 @@ class Network(nn.Module):
         assert isinstance(task, Task)
         return task
 
-    def forward(self, batches: Sequence[Batch]) -> list[TaskOutput]:
-        """All batches, whatever their tasks, in one packed pass through the body."""
+    def forward(self, batches: Sequence[Batch]) -> list[Tensor]:
+        """The outputs [n, k] of all batches, whatever their tasks, from one packed pass through the body."""
         texts = [text for batch in batches for text in batch.texts]
-        layers = self.body(Encoded.join(texts))
-        pieces = iter(split_layers(layers, texts))
-        return [
-            self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts, batch.target)
-            for batch in batches
-        ]
+        encoded = Encoded.join(texts)
+        return self.outputs(self.body.embed(encoded), encoded, batches)
+
+    def outputs(self, embedded: Tensor, encoded: Encoded, batches: Sequence[Batch]) -> list[Tensor]:
+        """The same from embeddings [t, w] of all the batches' texts."""
+        texts = [text for batch in batches for text in batch.texts]
+        pieces = iter(split_layers(self.body.encode(embedded, encoded), texts))
+        return [self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts) for batch in batches]
 
 
 def split_layers(layers: tuple[Tensor, ...], texts: Sequence[Encoded]) -> list[tuple[Tensor, ...]]:

@@ -9,9 +9,11 @@ from weft.evaluation.metrics import choose_metrics
 from weft.losses.base import Loss
 from weft.nn.body import Body
 from weft.nn.heads.base import Head, HeadShape
+from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
+from weft.regularizers.base import Divergence, Regularizer
 from weft.tasks.config import TaskConfig
-from weft.types import Encoded, TaskOutput
+from weft.types import Encoded
 
 
 class Task(nn.Module):
@@ -27,6 +29,8 @@ class Task(nn.Module):
         *,
         dropout: float,
         metrics: tuple[str, ...],
+        layer: nn.Module,
+        regularizer: Regularizer | None = None,
         class_weights: Tensor | None = None,
     ) -> None:
         """`class_weights` [classes] say how much a row counts by its class; they matter in training alone."""
@@ -34,10 +38,14 @@ class Task(nn.Module):
         self.name = name
         self.labels = labels
         self.metrics = metrics
+        self.layer = layer
         self.pooling = pooling
         self.dropout = nn.Dropout(dropout)
         self.head = head
         self.loss = loss
+        self.regularizer = regularizer
+        self.divergence = Divergence(labels, loss.read)
+        """how far two outputs are apart, for regularizers"""
         self.class_weights: Tensor | None
         self.register_buffer("class_weights", class_weights, persistent=False)
 
@@ -48,7 +56,7 @@ class Task(nn.Module):
 
     def vectors(self, hidden: tuple[Tensor, ...], encoded: Encoded) -> Tensor:
         """[n, width] what the task's pooling makes of a body's layers"""
-        pooled: Tensor = self.pooling(hidden[-1], encoded)
+        pooled: Tensor = self.pooling(self.layer(hidden), encoded)
         return pooled
 
     def outputs(self, vectors: list[Tensor]) -> Tensor:
@@ -57,12 +65,14 @@ class Task(nn.Module):
         output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None)
         return output
 
-    def forward(self, hidden: list[tuple[Tensor, ...]], texts: tuple[Encoded, ...], target: Tensor) -> TaskOutput:
-        """`hidden` and `texts` have one entry, or two for a bi reading."""
-        vectors = [self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)]
-        output = self.outputs(vectors)
-        losses = self.loss(output, target)
-        return TaskOutput(output, losses if self.class_weights is None else losses * self.class_weights[target])
+    def losses(self, output: Tensor, target: Tensor) -> Tensor:
+        """[n] one loss for each row, times the weight of its class"""
+        losses: Tensor = self.loss(output, target)
+        return losses if self.class_weights is None else losses * self.class_weights[target]
+
+    def forward(self, hidden: list[tuple[Tensor, ...]], texts: tuple[Encoded, ...]) -> Tensor:
+        """[n, k]; `hidden` and `texts` have one entry, or two for a bi reading."""
+        return self.outputs([self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)])
 
     @torch.no_grad()
     def read(self, vectors: list[Tensor]) -> Tensor:
@@ -72,17 +82,48 @@ class Task(nn.Module):
 
 
 def build_task(
-    name: str, config: TaskConfig, labels: Labels, body: Body, dropout: float, class_weights: Tensor | None = None
+    name: str,
+    config: TaskConfig,
+    labels: Labels,
+    body: Body,
+    dropout: float,
+    shared: dict[str, nn.Module],
+    class_weights: Tensor | None = None,
 ) -> Task:
-    """A task's modules on a body, with random heads."""
-    pooling = config.pooling.build(body)
-    loss = config.chosen_loss.build(labels, name)
+    """A task's modules on a body, with random heads; `shared` holds what several heads share."""
     if config.reading == "single" and config.data.text2 is not None:
         raise UserError(
             f"tasks.{name}.reading: 'single' would ignore the column {config.data.text2!r} that data.text2 names; "
-            "choose bi or cross, or leave text2 out"
+            "choose bi, cross or concat, or leave text2 out"
         )
-    pair = config.reading == "bi"
-    head = config.head.build(HeadShape(pooling.width, pair=pair, outputs=loss.outputs, task=name))
-    metrics = choose_metrics(labels, config.metrics, name)
-    return Task(name, labels, pooling, head, loss, dropout=dropout, metrics=metrics, class_weights=class_weights)
+    pooling = config.pooling.build(body)
+    loss = config.chosen_loss.build(labels, name, config.head.bounds)
+    shape = HeadShape(pooling.width, config.reading == "bi", loss.outputs, name, shared)
+    return Task(
+        name,
+        labels,
+        pooling,
+        _build_head(config, shape),
+        loss,
+        dropout=dropout,
+        metrics=choose_metrics(labels, config.metrics, name),
+        layer=build_layer(config.layer, body.shape.layers, name),
+        regularizer=config.regularizer.build() if config.regularizer else None,
+        class_weights=class_weights,
+    )
+
+
+def _build_head(config: TaskConfig, shape: HeadShape) -> Head:
+    """A head of the task's own, or the one that another task with the same `share_head` has built."""
+    head: Head = config.head.build(shape)
+    if config.share_head is None:
+        return head
+    other = shape.shared.setdefault(f"head/{config.share_head}", head)
+    assert isinstance(other, Head)
+    tensors, others = ({k: p.shape for k, p in h.named_parameters()} for h in (head, other))
+    if type(other) is not type(head) or tensors != others:
+        raise UserError(
+            f"tasks.{shape.task}.share_head: the head {config.share_head!r} of another task has another form; "
+            "tasks that share a head need the same head, reading, pooling and number of labels"
+        )
+    return other

@@ -1,6 +1,6 @@
 """One optimizer step on one window."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from weft.data.dataset import Dataset
 from weft.errors import RunError
+from weft.penalties.base import Penalty
 from weft.randomness import derive, seeded
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
 from weft.training.apart import ApartGradients, Conflicts
-from weft.types import Batch, Part, Window
+from weft.types import Batch, Encoded, Part, Window
 from weft.variants import Config
 from weft.weighting.base import Weighting
 
@@ -57,6 +58,7 @@ class Step:
         precision: str = "fp32",
         surgery: Surgery | None = None,
         layer_factors: Mapping[str, Mapping[int, float]] | None = None,
+        penalties: Sequence[Penalty] = (),
         log: LogConfig | None = None,
     ) -> None:
         """`layer_factors`: task -> layer -> what the task's gradient on that layer is multiplied by."""
@@ -76,6 +78,9 @@ class Step:
         self.keeps_apart = surgery is not None or bool(layer_factors)
         """whether the update itself needs the tasks' gradients apart; if not, all tasks share one pass"""
         self.log = log or LogConfig()
+        self.penalties = nn.ModuleList(penalties)
+        for penalty in penalties:
+            penalty.prepare(list(network.named_parameters()))
 
     def __call__(self, window: Window, rate: float) -> StepReport:
         for group in self.optimizer.param_groups:
@@ -90,6 +95,7 @@ class Step:
             with seeded(self.seed, window.step, "all", "surgery"):
                 self.apart.combine(self.surgery)
             self.apart.forget()
+        self._penalize()
         self.scaler.unscale_(self.optimizer)
         # With no limit the norm is only measured. An infinite or undefined one ends the run before any weight moves.
         norm = float(nn.utils.clip_grad_norm_(self.parameters, self.clip or float("inf")))
@@ -97,6 +103,8 @@ class Step:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.weighting.observe(losses, window.tasks)
+        for penalty in self._penalties():
+            penalty.after_step(self._training())
         by_task = dict(zip(window.tasks, losses.tolist(), strict=True))
         return StepReport(by_task, tokens, norm, dict(zip(window.tasks, slopes.tolist(), strict=True)), conflicts)
 
@@ -111,7 +119,8 @@ class Step:
             tokens = self._backward_apart(window, slopes, totals)
         else:
             for parts in window.micros:
-                tokens += self._backward(window, parts, "all", slopes, totals)
+                for who, group in self._groups(parts):
+                    tokens += self._backward(window, group, who, slopes, totals)
         if any(parameter.requires_grad for parameter in self.weighting.parameters()):
             own = self.weighting(totals, window.tasks).sum()
             self.scaler.scale(own).backward()  # its own parameters, now that the losses are known
@@ -130,8 +139,18 @@ class Step:
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Tensor) -> int:
         """One pass through the body and back; adds the losses to `totals` and returns the number of tokens."""
         batches = [self.datasets[part.task].batch(part.rows).to(self.device) for part in parts]
-        with seeded(self.seed, window.step, parts[0].micro, who, "dropout"), self._autocast():
-            shares = self._shares(window, batches)
+        place = (window.step, parts[0].micro, who)
+        with self._autocast():
+            if self.network.task(parts[0].task).regularizer is None:
+                with seeded(self.seed, *place, "dropout"):
+                    outputs = self.network(batches)
+                losses = [
+                    self.network.task(batch.task).losses(output, batch.target)
+                    for batch, output in zip(batches, outputs, strict=True)
+                ]
+            else:
+                losses = [self._regularized(batches[0], place)]
+        shares = self._shares(window, batches, losses)
         loss = (shares * slopes).sum()
         if loss.requires_grad:  # with a frozen body, a head without parameters has nothing to learn
             self.scaler.scale(loss).backward()
@@ -155,14 +174,48 @@ class Step:
     def _measure(self) -> Conflicts:
         return self.apart.conflicts(by_layer=self.log.conflicts_by_layer)
 
-    def _shares(self, window: Window, batches: list[Batch]) -> Tensor:
+    def _groups(self, parts: list[Part]) -> list[tuple[str, list[Part]]]:
+        """All tasks in one pass, but for those with a regularizer: that must repeat their pass mask by mask."""
+        alone = [part for part in parts if self.network.task(part.task).regularizer is not None]
+        together = [part for part in parts if part not in alone]
+        return ([("all", together)] if together else []) + [(part.task, [part]) for part in alone]
+
+    def _regularized(self, batch: Batch, place: tuple[int, int, str]) -> Tensor:
+        """[n] losses of a task with its regularizer's term on each row."""
+        task = self.network.task(batch.task)
+        assert task.regularizer is not None
+        encoded = Encoded.join(batch.texts)
+
+        def run(embedded: Tensor, draw: int) -> Tensor:
+            with seeded(self.seed, *place, "dropout", draw):
+                return self.network.outputs(embedded, encoded, [batch])[0]
+
+        with seeded(self.seed, *place, "embedding dropout"):
+            embedded = self.network.body.embed(encoded)
+        output = run(embedded, 0)
+        with seeded(self.seed, *place, "regularizer"):
+            term: Tensor = task.regularizer(run, embedded, output, task.divergence)
+        return task.losses(output, batch.target) + term
+
+    def _shares(self, window: Window, batches: list[Batch], losses: list[Tensor]) -> Tensor:
         """[m] what these batches add to each task's loss: a sum over rows, divided by all of the task's rows."""
-        shares: dict[str, Tensor] = {}
-        for batch, output in zip(batches, self.network(batches), strict=True):
-            share = output.losses.sum() / window.count(batch.task)
-            shares[batch.task] = shares[batch.task] + share if batch.task in shares else share
         zero = next(self.network.parameters()).new_zeros(())
-        return torch.stack([shares[task].to(zero.dtype) if task in shares else zero for task in window.tasks])
+        shares = dict.fromkeys(window.tasks, zero)
+        for batch, own in zip(batches, losses, strict=True):
+            shares[batch.task] = shares[batch.task] + own.sum().to(zero.dtype) / window.count(batch.task)
+        return torch.stack(list(shares.values()))
+
+    def _penalize(self) -> None:
+        """What belongs to no task comes after the tasks' gradients have been combined."""
+        if self.penalties:
+            total = torch.stack([penalty(self._training()) for penalty in self._penalties()]).sum()
+            self.scaler.scale(total).backward()
+
+    def _penalties(self) -> list[Penalty]:
+        return [penalty for penalty in self.penalties if isinstance(penalty, Penalty)]
+
+    def _training(self) -> list[tuple[str, nn.Parameter]]:
+        return [(name, p) for name, p in self.network.named_parameters() if p.requires_grad]
 
     def _autocast(self) -> AbstractContextManager[object]:
         return torch.autocast(self.device.type, self.mixed) if self.mixed is not None else nullcontext()

@@ -77,7 +77,7 @@ class Trainer:
         self.patience = patience
         self.save_best = save_best
         self.listener = listener
-        state = nn.ModuleDict({"network": network, "weighting": step.weighting})
+        state = nn.ModuleDict({"network": network, "weighting": step.weighting, "penalties": step.penalties})
         self.checkpoints = Checkpoints(run.checkpoints, state, step.optimizer, settings)
         self.progress = Progress()
         self._saved_at = -1

@@ -23,6 +23,11 @@ def test_single_bi_and_cross() -> None:
     ((together, of_second),) = Reader("cross", CLS, SEP, 10).sequences(first, second)
     assert together.tolist() == [CLS, 7, 8, SEP, 9, SEP]
     assert of_second == 2
+    ((run_on, of_second),) = Reader("concat", CLS, SEP, 10).sequences(first, second)
+    assert run_on.tolist() == [CLS, 7, 8, 9, SEP]
+    assert of_second == 0
+    ((cut, _),) = Reader("concat", CLS, SEP, 8).sequences(ids(*range(10, 19)), second)
+    assert cut.tolist() == [CLS, 10, 11, 12, 13, 14, 9, SEP]
 
 
 def test_packing_puts_segments_on_the_second_text() -> None:
@@ -61,7 +66,7 @@ def test_longest_first_fills_the_room_and_never_cuts_the_shorter_below_half(a: i
 def test_lengths_are_known_without_building_sequences() -> None:
     lengths = [np.array([1, 8, 9, 4]), np.array([3, 0, 0, 4])]
     rows = [(np.zeros(a, dtype=np.int32), np.zeros(b, dtype=np.int32)) for a, b in zip(*lengths, strict=True)]
-    for reading in ("single", "bi", "cross"):
+    for reading in ("single", "bi", "cross", "concat"):
         reader = Reader(reading, CLS, SEP, 10)
         own = lengths[: reader.texts]
         built = [sum(len(s) for s, _ in reader.sequences(*row)) for row in rows]

@@ -4,12 +4,22 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.nn.heads.cosine import CosineConfig
+from weft.nn.heads.cosine import CosineConfig, ReluCosineConfig, ScaledCosineConfig
+from weft.nn.heads.difference import DifferenceConfig
 from weft.nn.heads.linear import LinearConfig
+from weft.nn.heads.mlp import HiddenConfig, MlpConfig
+from weft.nn.heads.shared_pair import SharedPairConfig
 from weft.variants import NAME_ALONE
 
 HeadConfig = Annotated[
-    LinearConfig | CosineConfig,
+    LinearConfig
+    | DifferenceConfig
+    | HiddenConfig
+    | MlpConfig
+    | CosineConfig
+    | ReluCosineConfig
+    | ScaledCosineConfig
+    | SharedPairConfig,
     Field(discriminator="name"),
     NAME_ALONE,
 ]

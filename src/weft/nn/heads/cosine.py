@@ -1,32 +1,74 @@
-"""The angle between the two vectors."""
+"""The angle between the two vectors: as it is, cut and stretched, or on a learnt scale."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from pydantic import Field
+from torch import Tensor, nn
 
-from weft.errors import UserError
-from weft.nn.heads.base import Head, HeadShape
+from weft.nn.heads.base import Bounds, Head, HeadShape
 from weft.variants import Config
+
+
+def cosine(first: Tensor, second: Tensor | None) -> Tensor:
+    """[n, 1]"""
+    assert second is not None, "the configs refuse a reading that gives one vector"
+    return F.cosine_similarity(first, second, dim=1)[:, None]
 
 
 class Cosine(Head):
     """`cos(u, v)`: no parameters, so the body alone must learn."""
 
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
-        assert second is not None, "the config refuses a reading that gives one vector"
-        return F.cosine_similarity(first, second, dim=1)[:, None]
+        return cosine(first, second)
 
 
 class CosineConfig(Config):
+    bounds: ClassVar[Bounds] = (-1.0, 1.0)
     name: Literal["cosine"] = "cosine"
 
     def build(self, shape: HeadShape) -> Cosine:
-        if not shape.pair:
-            raise UserError(f"tasks.{shape.task}.head: 'cosine' compares two vectors; it needs reading = \"bi\"")
-        if shape.outputs != 1:
-            raise UserError(
-                f"tasks.{shape.task}.head: 'cosine' gives one number, but the task's loss needs {shape.outputs}; "
-                "use it for a regression, or choose another head"
-            )
+        shape.require_pair(self.name)
+        shape.require_one_output(self.name)
         return Cosine(1)
+
+
+class ReluCosine(Head):
+    """`5 relu(cos(u, v))`: unrelated texts get 0, and the scale is that of the labels."""
+
+    def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
+        return 5 * cosine(first, second).relu()
+
+
+class ReluCosineConfig(Config):
+    bounds: ClassVar[Bounds] = (0.0, 5.0)
+    name: Literal["relu-cosine"] = "relu-cosine"
+
+    def build(self, shape: HeadShape) -> ReluCosine:
+        shape.require_pair(self.name)
+        shape.require_one_output(self.name)
+        return ReluCosine(1)
+
+
+class ScaledCosine(Head):
+    """`clip(a (cos(u, v) - 1) + 1, 0, 1)` with a learnt `a`: equal texts get 1, and a decides how fast it falls."""
+
+    def __init__(self, start: float) -> None:
+        super().__init__(1)
+        self.a = nn.Parameter(torch.tensor(start))
+
+    def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
+        return (self.a * (cosine(first, second) - 1) + 1).clamp(0, 1)
+
+
+class ScaledCosineConfig(Config):
+    bounds: ClassVar[Bounds] = (0.0, 1.0)
+    name: Literal["scaled-cosine"] = "scaled-cosine"
+    start: float = Field(default=1.0, gt=0)
+    """what `a` is at first; each task learns its own"""
+
+    def build(self, shape: HeadShape) -> ScaledCosine:
+        shape.require_pair(self.name)
+        shape.require_one_output(self.name)
+        return ScaledCosine(self.start)

@@ -1,11 +1,10 @@
 """The plain head."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from weft.nn.heads.base import Head, HeadShape
+from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
 from weft.variants import Config
 
 
@@ -14,17 +13,15 @@ class Linear(Head):
 
     def __init__(self, shape: HeadShape) -> None:
         super().__init__(shape.outputs)
-        self.dense = nn.Linear(shape.width * (2 if shape.pair else 1), shape.outputs)
-        nn.init.normal_(self.dense.weight, std=0.02)
-        nn.init.zeros_(self.dense.bias)
+        self.dense = plain_linear(shape.width * (2 if shape.pair else 1), shape.outputs)
 
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
-        joined = first if second is None else torch.cat([first, second], dim=1)
-        output: Tensor = self.dense(joined)
+        output: Tensor = self.dense(joined(first, second))
         return output
 
 
 class LinearConfig(Config):
+    bounds: ClassVar[Bounds] = None
     name: Literal["linear"] = "linear"
 
     def build(self, shape: HeadShape) -> Linear:

@@ -1,6 +1,7 @@
 """One vector for each sequence."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 from torch import Tensor, nn
 
@@ -18,3 +19,10 @@ class Pooling(nn.Module, ABC):
     @abstractmethod
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         """`hidden` [t, w] of the tokens in `encoded` -> [n, width]"""
+
+
+def by_run(hidden: Tensor, encoded: Encoded) -> Iterator[Tensor]:
+    """[n, l, w] for each run of sequences of equal length: real tokens only, nothing to mask."""
+    sizes = [n * length for n, length in encoded.runs]
+    for (n, length), run in zip(encoded.runs, hidden.split(sizes), strict=True):
+        yield run.view(n, length, -1)

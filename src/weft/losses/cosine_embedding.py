@@ -1,0 +1,57 @@
+"""Pulls similar texts together and pushes others apart."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from weft.data.labels import Labels
+from weft.losses.base import Loss, refuse, refuse_bounds
+from weft.nn.heads.base import Bounds
+from weft.variants import Config
+
+
+class CosineEmbedding(Loss):
+    """`1 - c` for similar texts, `max(0, c - margin)` for others, c the cosine.
+
+    A pair is similar if its label is the second of two classes, or a number of at least the cut. Outputs are read as
+    `max(0, c)`: 0 for unrelated, 1 for equal.
+    """
+
+    def __init__(self, cut: float, margin: float, labels: Labels) -> None:
+        super().__init__(1)
+        self.cut = cut
+        self.margin = margin
+        self.labels = labels
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        cosine = output[:, 0]
+        return torch.where(target >= self.cut, 1 - cosine, (cosine - self.margin).relu())
+
+    def read(self, output: Tensor) -> Tensor:
+        closeness = output[:, 0].clamp(0, 1)
+        if not self.labels.is_numeric:
+            return torch.stack([1 - closeness, closeness], dim=1)
+        low, high = (0.0, 1.0) if self.labels.scaled else (self.labels.low, self.labels.high)
+        return low + closeness * (high - low)
+
+
+class CosineEmbeddingConfig(Config):
+    name: Literal["cosine-embedding"] = "cosine-embedding"
+    cut: float | None = None
+    """labels from here on mean similar, in the label's own units; the middle of the range unless said"""
+    margin: float = Field(default=0.0, ge=-1, lt=1)
+    """other texts are left alone once their cosine is below it"""
+
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> CosineEmbedding:
+        if bounds != (-1.0, 1.0):
+            raise refuse_bounds(self.name, bounds, task, 'a cosine (head = "cosine")')
+        if labels.is_numeric:
+            cut = (labels.low + labels.high) / 2 if self.cut is None else self.cut
+            cut = (cut - labels.low) / (labels.high - labels.low) if labels.scaled else cut
+        elif labels.kind == "multilabel" or len(labels.names) != 2:
+            raise refuse(self.name, labels, task, "two classes or a regression")
+        else:
+            cut = 1.0
+        return CosineEmbedding(cut, self.margin, labels)

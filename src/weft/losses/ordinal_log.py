@@ -1,0 +1,44 @@
+"""Mistakes cost more the further they are off."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from weft.data.labels import Labels
+from weft.losses.base import TINY, Loss, refuse
+from weft.nn.heads.base import Bounds
+from weft.variants import Config
+
+
+class OrdinalLog(Loss):
+    """`-sum_i log(1 - p_i) d(y, i)^alpha` with `p = softmax(o)` and `d` the distance in classes.
+
+    Castagnos, Mihelich and Dognin, "A Simple Log-based Loss Function for Ordinal Text Classification", 2022.
+    """
+
+    def __init__(self, outputs: int, alpha: float) -> None:
+        super().__init__(outputs)
+        self.alpha = alpha
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        wrong = (1 - output.softmax(dim=1)).clamp(min=TINY)
+        classes = torch.arange(self.outputs, device=output.device)
+        distance = (classes[None] - target[:, None]).abs().to(output.dtype) ** self.alpha
+        distance = torch.where(classes[None] == target[:, None], 0.0, distance)  # 0 ** 0 would be 1
+        return -(wrong.log() * distance).sum(dim=1)
+
+    def read(self, output: Tensor) -> Tensor:
+        return output.softmax(dim=1)
+
+
+class OrdinalLogConfig(Config):
+    name: Literal["ordinal-log"] = "ordinal-log"
+    alpha: float = Field(default=1.5, ge=0)
+    """how much faster than the distance the cost grows"""
+
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> OrdinalLog:  # noqa: ARG002 (k outputs: no bounds)
+        if labels.kind not in ("classification", "ordinal"):
+            raise refuse(self.name, labels, task, "one class out of several, in order")
+        return OrdinalLog(len(labels.names), self.alpha)

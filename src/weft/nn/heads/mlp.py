@@ -1,0 +1,51 @@
+"""Hidden layers before the output."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
+from weft.variants import Config
+
+
+class Mlp(Head):
+    """`W_k relu(... relu(W_1 x + b_1) ...) + b_k` on `x = u` or `(u, v)`, dropout after each hidden layer."""
+
+    def __init__(self, shape: HeadShape, sizes: tuple[int, ...], dropout: float) -> None:
+        super().__init__(shape.outputs)
+        inputs = shape.width * (2 if shape.pair else 1)
+        layers: list[nn.Module] = []
+        for size in sizes:
+            layers += [nn.Linear(inputs, size), nn.ReLU(), nn.Dropout(dropout)]
+            inputs = size
+        self.hidden = nn.Sequential(*layers)
+        self.dense = plain_linear(inputs, shape.outputs)
+
+    def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
+        output: Tensor = self.dense(self.hidden(joined(first, second)))
+        return output
+
+
+class MlpConfig(Config):
+    bounds: ClassVar[Bounds] = None
+    name: Literal["mlp"] = "mlp"
+    sizes: tuple[int, ...] = Field(default=(256,), min_length=1)
+    """units of each hidden layer, the first one nearest to the body"""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """after each hidden layer"""
+
+    def build(self, shape: HeadShape) -> Mlp:
+        return Mlp(shape, self.sizes, self.dropout)
+
+
+class HiddenConfig(Config):
+    """One hidden layer of `units`: the smallest MLP."""
+
+    bounds: ClassVar[Bounds] = None
+    name: Literal["hidden"] = "hidden"
+    units: int = Field(default=120, ge=1)
+    """units of the hidden layer"""
+
+    def build(self, shape: HeadShape) -> Mlp:
+        return Mlp(shape, (self.units,), 0.0)

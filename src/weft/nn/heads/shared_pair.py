@@ -1,0 +1,43 @@
+"""A layer on pairs that several tasks share, and a linear layer for each."""
+
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from weft.nn.heads.base import Bounds, Head, HeadShape, plain_linear
+from weft.nn.heads.cosine import cosine
+from weft.variants import Config
+
+
+class SharedPair(Head):
+    """`W_t leaky_relu(W (u, v, |u - v|, cos(u, v)))`: W is shared by all tasks that name the same group, W_t is not."""
+
+    def __init__(self, shape: HeadShape, layer: nn.Linear) -> None:
+        super().__init__(shape.outputs)
+        self.layer = layer
+        self.dense = plain_linear(layer.out_features, shape.outputs)
+
+    def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
+        assert second is not None, "the config refuses a reading that gives one vector"
+        pair = torch.cat([first, second, (first - second).abs(), cosine(first, second)], dim=1)
+        output: Tensor = self.dense(F.leaky_relu(self.layer(pair)))
+        return output
+
+
+class SharedPairConfig(Config):
+    bounds: ClassVar[Bounds] = None
+    name: Literal["shared-pair"] = "shared-pair"
+    size: int = Field(default=384, ge=1)
+    """numbers that the shared layer gives"""
+    group: str = "pair"
+    """tasks with the same group and size share one layer"""
+
+    def build(self, shape: HeadShape) -> SharedPair:
+        shape.require_pair(self.name)
+        key = f"shared-pair/{self.group}/{self.size}/{shape.width}"
+        layer = shape.shared.setdefault(key, nn.Linear(3 * shape.width + 1, self.size))
+        assert isinstance(layer, nn.Linear)
+        return SharedPair(shape, layer)

@@ -1,0 +1,43 @@
+"""Which layer of the body a task reads."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import UserError
+
+LayerChoice = int | Literal["mix"] | None
+"""a layer's number (0 the embeddings, 1 the first layer, ...), a learnt mix of all, or the last"""
+
+
+class LayerMix(nn.Module):
+    """`sum_k softmax(w)_k h_k` over the embeddings and all layers; w is learnt and starts at 0: their mean."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(layers + 1))
+
+    def forward(self, hidden: tuple[Tensor, ...]) -> Tensor:
+        shares = self.weights.softmax(dim=0).to(hidden[0].dtype)
+        return torch.stack([share * layer for share, layer in zip(shares, hidden, strict=True)]).sum(dim=0)
+
+
+class OneLayer(nn.Module):
+    """One layer's states."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, hidden: tuple[Tensor, ...]) -> Tensor:
+        return hidden[self.number]
+
+
+def build_layer(choice: LayerChoice, layers: int, task: str) -> nn.Module:
+    if choice == "mix":
+        return LayerMix(layers)
+    number = layers if choice is None else choice
+    if not 0 <= number <= layers:
+        raise UserError(f"tasks.{task}.layer: found {number}, expected 0 (the embeddings) to {layers} (the last layer)")
+    return OneLayer(number)

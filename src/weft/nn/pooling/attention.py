@@ -1,0 +1,33 @@
+"""A mean in which the model learns how much each token counts."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from weft.nn.body import Body
+from weft.nn.pooling.base import Pooling, by_run
+from weft.types import Encoded
+from weft.variants import Config
+
+
+class Attention(Pooling):
+    """`u = sum_k a_k h_k`, `a = softmax(q · h_k)` over all real tokens; q is learnt and starts at 0: the plain mean."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.query = nn.Parameter(torch.zeros(width))
+
+    def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
+        vectors = []
+        for run in by_run(hidden, encoded):
+            shares = (run @ self.query.to(run.dtype)).softmax(dim=1)
+            vectors.append((shares[:, :, None] * run).sum(dim=1))
+        return torch.cat(vectors)
+
+
+class AttentionConfig(Config):
+    name: Literal["attention"] = "attention"
+
+    def build(self, body: Body) -> Attention:
+        return Attention(body.shape.width)

@@ -1,0 +1,25 @@
+"""The largest value of each entry over a sequence's tokens."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from weft.nn.body import Body
+from weft.nn.pooling.base import Pooling, by_run
+from weft.types import Encoded
+from weft.variants import Config
+
+
+class Max(Pooling):
+    """`u_d = max_k h_kd` over all real tokens of a sequence."""
+
+    def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
+        return torch.cat([run.amax(dim=1) for run in by_run(hidden, encoded)])
+
+
+class MaxConfig(Config):
+    name: Literal["max"] = "max"
+
+    def build(self, body: Body) -> Max:
+        return Max(body.shape.width)

@@ -1,0 +1,11 @@
+"""All penalties. The union below is the registry: a recipe's `penalties` is a list of these."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from weft.penalties.bregman import BregmanConfig
+from weft.penalties.norms import L1Config, L2Config
+from weft.variants import NAME_ALONE
+
+PenaltyConfig = Annotated[L1Config | L2Config | BregmanConfig, Field(discriminator="name"), NAME_ALONE]
