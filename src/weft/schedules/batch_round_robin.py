@@ -17,13 +17,14 @@ class BatchRoundRobinConfig(ScheduleOptions):
 
     def segments(self, feed: Feed) -> list[Segment]:
         streams = feed.streams(self.drop_last)
-        rounds = min(stream.per_pass for stream in streams)
-        return [
-            Segment(rounds, partial(one_of_each, streams, epoch * rounds), ends_epoch=True)
-            for epoch in range(feed.epochs)
-        ]
+        return round_robin(streams, min(stream.per_pass for stream in streams), feed.epochs)
 
 
-def one_of_each(streams: list[BatchStream], start: int, i: int) -> Round:
+def round_robin(streams: list[BatchStream], rounds: int, epochs: int) -> list[Segment]:
+    """Epochs of so many rounds with a batch of every stream in each; all streams go on where they stopped."""
+    return [Segment(rounds, partial(_one_of_each, streams, epoch * rounds), ends_epoch=True) for epoch in range(epochs)]
+
+
+def _one_of_each(streams: list[BatchStream], start: int, i: int) -> Round:
     """Batch number `start + i` of every stream."""
     return [(stream.task, stream.batch(start + i)) for stream in streams]

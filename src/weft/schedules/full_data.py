@@ -1,11 +1,10 @@
 """Every set used up in the same number of steps, by batches as large as that takes."""
 
-from functools import partial
 from math import ceil
 from typing import Literal
 
 from weft.schedules.base import Feed, ScheduleOptions, Segment
-from weft.schedules.batch_round_robin import one_of_each
+from weft.schedules.batch_round_robin import round_robin
 
 
 class FullDataConfig(ScheduleOptions):
@@ -26,7 +25,4 @@ class FullDataConfig(ScheduleOptions):
         for task, size in feed.sizes.items():
             own = feed.batch_sizes[task] if task == largest else max(1, round(size / batches))
             streams.append(feed.stream(task, self.drop_last, own))
-        return [
-            Segment(rounds, partial(one_of_each, streams, epoch * rounds), ends_epoch=True)
-            for epoch in range(feed.epochs)
-        ]
+        return round_robin(streams, rounds, feed.epochs)

@@ -1,10 +1,9 @@
 """Round robin until the largest set is used up; the small ones are cycled."""
 
-from functools import partial
 from typing import Literal
 
 from weft.schedules.base import Feed, ScheduleOptions, Segment
-from weft.schedules.batch_round_robin import one_of_each
+from weft.schedules.batch_round_robin import round_robin
 
 
 class MaxSizeCycleConfig(ScheduleOptions):
@@ -14,8 +13,4 @@ class MaxSizeCycleConfig(ScheduleOptions):
 
     def segments(self, feed: Feed) -> list[Segment]:
         streams = feed.streams(self.drop_last)
-        rounds = max(stream.per_pass for stream in streams)
-        return [
-            Segment(rounds, partial(one_of_each, streams, epoch * rounds), ends_epoch=True)
-            for epoch in range(feed.epochs)
-        ]
+        return round_robin(streams, max(stream.per_pass for stream in streams), feed.epochs)
