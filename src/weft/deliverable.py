@@ -42,7 +42,9 @@ def adopt_heads(network: Network, folder: Path) -> list[str]:
     saved = load_tensors(folder / "heads.safetensors")
     notes = []
     for name, tensors in heads_by_task(network).items():
-        if name not in saved_labels:
+        if not tensors:
+            notes.append(f"{name}: has no weights of its own; what it shares follows the task that owns it")
+        elif name not in saved_labels:
             notes.append(f"{name}: is new to {folder}; its head starts at random")
         elif saved_labels[name] != network.task(name).labels:
             notes.append(f"{name}: has other labels in {folder}; its head starts at random")

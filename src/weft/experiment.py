@@ -2,6 +2,8 @@
 
 import json
 import platform
+import re
+from collections import Counter
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -81,6 +83,7 @@ def build_network(
         body.leave_segments_out()
     tasks = []
     shared: dict[str, nn.Module] = {}
+    refuse_lonely_heads(recipe)
     for name, config in recipe.tasks.items():
         with seeded(recipe.seed, name, "start"):
             own = (weights or {}).get(name)
@@ -89,13 +92,21 @@ def build_network(
     return Network(body, tasks).to(torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32)
 
 
+def refuse_lonely_heads(recipe: Recipe) -> None:
+    """A head that one task alone shares is a slip of the pen."""
+    wanted = Counter(task.share_head for task in recipe.tasks.values())
+    for name, task in recipe.tasks.items():
+        if task.share_head is not None and wanted[task.share_head] == 1:
+            raise UserError(f"tasks.{name}.share_head: no other task shares the head {task.share_head!r}")
+
+
 def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
     """All windows of a run; `steps` is a budget that stretches or shrinks them."""
     batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
 
     def plan_of(times: int) -> Plan:
         phases = [
-            phase.schedule.segments(Feed(sizes, batch_sizes, phase.epochs * times, recipe.seed, number))
+            phase.schedule.segments(Feed(sizes, batch_sizes, phase.epochs * times, recipe.seed, number, times))
             for number, phase in enumerate(recipe.resolved_phases())
         ]
         return SegmentPlan(phases, recipe.optimizer.accumulate)
@@ -103,15 +114,16 @@ def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan
     plan = plan_of(1)
     if steps is None:
         return plan
-    if steps > plan.steps:  # more epochs of the same, of which the budget then takes its share
+    stretch = steps / plan.steps
+    if stretch > 1:  # more epochs of the same, of which the budget then takes its share
         plan = plan_of(-(-steps // plan.steps))
-    return Stretched(plan, steps)
+    return Stretched(plan, steps, stretch)
 
 
 def build_rates(recipe: Recipe, plan: Plan) -> Rates:
     """Under a budget, warm-up keeps its share of the run."""
-    full = plan.plan.steps if isinstance(plan, Stretched) else plan.steps
-    return Rates(plan, recipe.resolved_phases(), recipe.optimizer, plan.steps / full)
+    stretch = plan.stretch if isinstance(plan, Stretched) else 1.0
+    return Rates(plan, recipe.resolved_phases(), recipe.optimizer, stretch)
 
 
 def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
@@ -123,10 +135,9 @@ def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
 def choose_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"--device {name}: expected auto, cpu or cuda") from None
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+        raise UserError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
+    device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError(f"--device {name}: torch finds no CUDA device here; use --device cpu")
     return device
@@ -211,6 +222,13 @@ def refuse_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> Non
             raise UserError(f"surgery: {recipe.surgery.name!r} combines the gradients of several tasks, but {reason}")
         if not trains_body:
             raise UserError(f"surgery: {recipe.surgery.name!r} works on the body's gradients, but the body is frozen")
+    if weighting.idle_steps and (plan.steps <= weighting.idle_steps or len(recipe.tasks) == 1):
+        why = "there is only one task" if len(recipe.tasks) == 1 else f"the run has {plan.steps}"
+        raise UserError(
+            f"weighting: {recipe.weighting.name!r} acts after {weighting.idle_steps} steps on several tasks, but {why}"
+        )
+    if not trains_body and (recipe.optimizer.layer_decay != 1 or recipe.optimizer.layer_factors is not None):
+        raise UserError("optimizer: layer_decay and layer_factors scale the body's steps, but the body is frozen")
     if weighting.compares_tasks and not mixed:
         raise UserError(f"weighting: {recipe.weighting.name!r} compares the tasks of a step, but {reason}")
     if recipe.log.conflicts_every is not None and not (mixed and trains_body):
@@ -230,7 +248,8 @@ def train(
     """Train a recipe into a run folder and return what is in its result.json."""
     made = assemble(recipe, steps=steps, device=device)
     network, plan = made.network, made.plan
-    settings = {"recipe": as_dict(recipe), "steps": plan.steps}
+    content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
+    settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
     _refuse_other_run(out, settings, resume)
     run = RunFolder(out, resume=resume)  # nothing is written before this line
     try:

@@ -76,7 +76,7 @@ class Model:
 
     def embed(self, texts: Sequence[str], task: str | None = None) -> NDArray[np.float32]:
         """[n, width] vectors by the pooling of `task`, or of the first task that reads texts alone."""
-        chosen = task or self._embedding_task()
+        chosen = task or self.embedding_task()
         self._require(chosen)
         if not texts:
             return np.empty((0, self.network.task(chosen).pooling.width), dtype=np.float32)
@@ -108,7 +108,8 @@ class Model:
         masked = [mask(text, kinds, Counter()) for text in texts]
         return [np.array(ids, dtype=np.int32) for ids in self.tokenizer.encode(masked)]
 
-    def _embedding_task(self) -> str:
+    def embedding_task(self) -> str:
+        """Whose pooling `embed` uses unless told: the first bi task's, else the first that reads one text."""
         by_reading = {task.reading: name for name, task in reversed(self.recipe.tasks.items())}
         return by_reading.get("bi") or by_reading.get("single") or self.tasks[0]
 

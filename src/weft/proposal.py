@@ -89,7 +89,7 @@ class Column:
         if self.filled == 0 or self.is_text:
             return False
         if self.is_several or self.is_numeric:
-            return not self.looks_like_id
+            return not self.looks_like_id and len(self.counts) >= 2
         return not self.overflown and 2 <= len(self.counts) <= max(2, self.filled // 3)
 
     @property

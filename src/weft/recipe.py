@@ -121,7 +121,10 @@ def load_recipe(
     """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
     path = Path(source)
     if path.is_file():
-        where, base, text = str(path), path.parent, path.read_text(encoding="utf-8")
+        try:
+            where, base, text = str(path), path.parent, path.read_text(encoding="utf-8")
+        except (UnicodeDecodeError, OSError) as error:
+            raise UserError(f"{path}: cannot be read as a recipe ({error})") from None
     elif path.suffix == ".toml":
         raise UserError(f"{path}: there is no such file")
     else:
@@ -185,10 +188,14 @@ def as_dict(recipe: Recipe) -> dict[str, Any]:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)  # TOML's strings, numbers and booleans are JSON's
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
 
 
 def _set(content: dict[str, Any], setting: str) -> None:

@@ -83,6 +83,7 @@ def test_evaluate_another_file(run: Path, tiny: Path) -> None:
     train = tiny / "data" / "sentiment-train.tsv"
     scores = json.loads(weft("evaluate", run, "--file", f"sentiment={train}", "--json").stdout)
     assert list(scores["tasks"]) == ["sentiment"]
+    assert scores["split"] == "file"
     assert scores["tasks"]["sentiment"]["n"] == 26
 
 
@@ -189,7 +190,7 @@ def test_patience_stops_early(recipe_file: Path, tmp_path: Path) -> None:
         (["train", "{recipe}", "-o", "{new}", "--budget", "5"], "expected steps=N"),
         (["train", "{recipe}", "-o", "{new}", "--data-dir", "/none"], "there is no such folder"),
         (["train", "{recipe}", "-o", "{new}", "--body", "./none"], "there is no folder"),
-        (["train", "{recipe}", "-o", "{new}", "--device", "tpu"], "expected auto, cpu or cuda"),
+        (["train", "{recipe}", "-o", "{new}", "--device", "tpu"], "expected auto, cpu, cuda or cuda:N"),
         (["train", "{recipe}", "-o", "{new}", "--set", "max_length=100"], "the body has 64 positions"),
         (["train", "{recipe}", "-o", "{new}", "--set", "tasks.sentiment.head=cosine"], 'needs reading = "bi"'),
         (["train", "{recipe}", "-o", "{new}", "--set", "tasks.sentiment.reading=bi"], "needs two texts"),
@@ -209,6 +210,11 @@ def test_patience_stops_early(recipe_file: Path, tmp_path: Path) -> None:
         (["predict", "{run}", "sentiment", "--input", "/none.csv"], "there is no such file"),
         (["predict", "{run}", "sentiment", "--input", "x.csv", "--output", "x.doc"], "ends in .csv"),
         (["embed", "{run}", "--input", "x.csv", "--output", "x.csv"], "ends in .npy or .parquet"),
+        (["embed", "{run}", "--input", "x.csv", "--output", "none/x.npy"], "there is no folder none"),
+        (["predict", "{run}", "sentiment", "--input", "x.csv", "--output", "none/x.csv"], "there is no folder none"),
+        (["train", "{recipe}", "-o", "{new}", "--device", "meta"], "expected auto, cpu, cuda or cuda:N"),
+        (["train", "{recipe}", "-o", "{new}", "--set", "weighting=dwa"], "acts after 200 steps"),
+        (["train", "{recipe}", "-o", "{new}", "--set", "tasks.sentiment.share_head=x"], "no other task shares"),
         (["recipes", "multitsk"], "did you mean 'multitask'?"),
     ],
 )

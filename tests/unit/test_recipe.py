@@ -69,6 +69,17 @@ def test_settings_that_cannot_be_read(setting: str, tmp_path: Path) -> None:
             "x: tasks.a.poling: there is no such key; did you mean 'pooling'?",
         ),
         ({"name": None}, "x: name: "),
+        (
+            {"tasks": {"a": {"kind": "regression", "data": "stsb", "range": [5, 5]}}},
+            "expected the smaller number first",
+        ),
+        ({"tasks": {"a": {"kind": "regression", "data": "stsb", "labels": ["x", "y"]}}}, "`labels` names classes"),
+        ({"tasks": {"a": {"kind": "ordinal", "data": "sst5", "scale": False}}}, "are for a regression"),
+        ({"tasks": {"a": {"kind": "ordinal", "data": "sst5", "labels": ["1", "1.0"]}}}, "at least two, each once"),
+        ({"schedule": {"name": "capped", "cap": -5}}, "x: schedule.capped.cap: found -5"),
+        ({"optimizer": {"betas": [1.0, 0.9]}}, "x: optimizer.betas.0: found 1.0"),
+        ({"optimizer": {"lr": float("inf")}}, "x: optimizer.lr: found inf"),
+        ({"log": {"conflicts_by_layer": True}}, "conflicts_by_layer needs conflicts_every"),
     ],
 )
 def test_a_wrong_recipe_names_the_key_and_what_was_expected(
@@ -99,4 +110,20 @@ def test_a_file_that_is_not_toml(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("epochs = = 3")
     with pytest.raises(UserError, match="is not TOML"):
+        load_recipe(path)
+
+
+def test_odd_keys_survive_a_round_trip(tmp_path: Path) -> None:
+    content = recipe_content(tmp_path)
+    content["tasks"]["sentiment"]["data"]["label_map"] = {"very bad": "bad", "1.5": "bad", "süß": "good"}
+    recipe = parse_recipe(content, "x")
+    path = tmp_path / "copy.toml"
+    path.write_text(recipe_toml(recipe), encoding="utf-8")
+    assert load_recipe(path).tasks["sentiment"].data.label_map == recipe.tasks["sentiment"].data.label_map
+
+
+def test_a_recipe_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(b'name = "caf\xe9"')
+    with pytest.raises(UserError, match="cannot be read as a recipe"):
         load_recipe(path)

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import UserError
 
 
 def embed(
@@ -19,18 +18,17 @@ def embed(
     device: options.Device = "auto",
 ) -> None:
     """One vector for each text of a file."""
-    if output.suffix not in (".npy", ".parquet"):
-        raise UserError(f"--output {output}: expected a name that ends in .npy or .parquet")
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from weft.data.tables import read_texts
+    from weft.data.tables import read_texts, require_writable
     from weft.model import load
 
+    require_writable(output, (".npy", ".parquet"))
     loaded = load(model, device)
-    columns = [loaded.columns(task)[0]] if task else ["text"]
-    texts = read_texts(source, columns)[0]
+    own = loaded.columns(task or loaded.embedding_task())
+    texts = read_texts(source, own[:1])[0]
     vectors = loaded.embed(texts, task)
     if output.suffix == ".npy":
         np.save(output, vectors)

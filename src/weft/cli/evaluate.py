@@ -1,7 +1,6 @@
 """`weft evaluate`"""
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -36,17 +35,12 @@ def evaluate(
 
     from weft.cli.terminal import score_table
     from weft.model import load
+    from weft.training.run_folder import without_nan
 
+    shown = "file" if files else split
     evaluation = load(model, device).evaluate(split, data_dir=data_dir, files=files)
     if as_json:
-        scores = {"split": split, "tasks": evaluation.scores, "overall": evaluation.overall}
-        print(json.dumps(_without_nan(scores), allow_nan=False))
+        scores = {"split": shown, "tasks": evaluation.scores, "overall": evaluation.overall}
+        print(json.dumps(without_nan(scores), allow_nan=False))
     else:
-        Console(highlight=False).print(score_table(evaluation.scores, evaluation.overall))
-
-
-def _without_nan(value: object) -> object:
-    """An undefined score is null in JSON, which has no NaN."""
-    if isinstance(value, dict):
-        return {key: _without_nan(inner) for key, inner in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
+        Console(highlight=False).print(score_table(evaluation.scores, evaluation.overall, split=shown))

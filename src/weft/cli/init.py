@@ -1,6 +1,7 @@
 """`weft init`"""
 
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -22,11 +23,14 @@ def init(
     if not out.parent.is_dir():
         raise UserError(f"-o {out}: there is no folder {out.parent}")
     from weft.proposal import propose
-    from weft.recipe import load_recipe
+    from weft.recipe import parse_recipe, resolve
 
     text = propose(files, out, _ask if sys.stdin.isatty() and sys.stdout.isatty() else _take_proposal)
-    out.write_text(text, encoding="utf-8")
-    load_recipe(out)  # what we write must be a recipe
+    resolve(parse_recipe(tomllib.loads(text), str(out)), out.parent, None)  # what we write must be a recipe
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
     typer.echo(text, nl=False)
     typer.echo(f"\nwritten to {out}; next: weft check {out}", err=True)
 

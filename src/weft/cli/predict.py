@@ -27,11 +27,11 @@ def predict(
         raise UserError("predict: give either a TEXT or --input FILE")
     if output is not None and source is None:
         raise UserError("predict: --output goes with --input")
-    from weft.data.tables import read_texts, require_known_ending, write_table
+    from weft.data.tables import read_texts, require_writable, write_table
     from weft.model import load
 
     if output is not None:
-        require_known_ending(output)
+        require_writable(output)
     loaded = load(model, device)
     if text is not None:
         predictions = loaded.predict(task, [text], None if text2 is None else [text2])

@@ -90,6 +90,7 @@ def score_table(
     overall: float,
     before: Mapping[str, Mapping[str, float]] | None = None,
     before_overall: float | None = None,
+    split: str = "dev",
 ) -> Table:
     """Task by task, the primary metric first; with the untrained heads beside it if they were scored."""
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -97,18 +98,23 @@ def score_table(
     table.add_column("metric")
     if before:
         table.add_column("before", justify="right")
-    table.add_column("dev", justify="right", style="bold")
+    table.add_column(split, justify="right", style="bold")
     table.add_column("rows", justify="right")
     for task, values in scores.items():
         for i, (metric, value) in enumerate((m, v) for m, v in values.items() if m in METRICS):
             cells = [task if i == 0 else "", metric]
             if before:
-                cells.append(f"{before[task][metric]:.3f}")
-            cells += [f"{value:.3f}", f"{values['n']:,}" if i == 0 else ""]
+                cells.append(_shown(before[task][metric]))
+            cells += [_shown(value), f"{values['n']:,}" if i == 0 else ""]
             table.add_row(*cells, style=None if i == 0 else "dim")
-    cells = ["overall", ""] + ([f"{before_overall:.3f}"] if before else [])
-    table.add_row(*cells, f"{overall:.3f}", "")
+    cells = ["overall", ""] + ([_shown(before_overall)] if before else [])
+    table.add_row(*cells, _shown(overall), "")
     return table
+
+
+def _shown(score: float | None) -> str:
+    """A score, or a dash where it is undefined."""
+    return "-" if score is None or score != score else f"{score:.3f}"
 
 
 def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> None:

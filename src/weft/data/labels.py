@@ -34,6 +34,8 @@ class Labels:
     """whether a label outside the range is an error: it is if the range was declared, not if it was only seen"""
     scaled: bool = False
     """whether a regression is trained on labels brought to 0..1"""
+    numbered: bool = False
+    """whether a class may also be given by its number: if names were declared and none of them is a number itself"""
 
     @property
     def is_numeric(self) -> bool:
@@ -54,10 +56,9 @@ class Labels:
         return self._class_number(canonical(label))
 
     def _class_number(self, text: str) -> float | None:
-        """By name first, then by number."""
         if text in self.names:
             return float(self.names.index(text))
-        if text.isdigit() and int(text) < len(self.names):
+        if self.numbered and text.isdecimal() and int(text) < len(self.names):
             return float(text)
         return None
 
@@ -101,19 +102,22 @@ class LabelColumn:
         self.column = column
         self.map = {canonical(old): canonical(new) for old, new in (label_map or {}).items()}
 
-    def distinct(self) -> list[str]:
+    def distinct(self, kind: Kind) -> list[str]:
         """Every different label, mapped."""
         found = pc.unique(self.file.strings(self.column)).to_pylist()
-        return [self.mapped(str(text)) for text in found]
+        return [self.mapped(str(text), kind) for text in found]
 
-    def mapped(self, text: str) -> str:
+    def mapped(self, text: str, kind: Kind) -> str:
+        """A label under its other name; of a multilabel cell, each of its labels."""
+        if kind == "multilabel" and self.map:
+            return json.dumps([self.map.get(part, part) for part in divide(text)])
         return self.map.get(canonical(text), text)
 
     def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
         """[n] or [n, labels] targets and the rows they belong to; labels that cannot be read stop, or are left out."""
         encoded = self.file.strings(self.column).combine_chunks().dictionary_encode()
         texts = encoded.dictionary.to_pylist()
-        found = [labels.target(self.mapped(text)) for text in texts]
+        found = [labels.target(self.mapped(text, labels.kind)) for text in texts]
         codes = encoded.indices.to_numpy()
         usable = np.array([target is not None for target in found])[codes]
         if not usable.all() and not skip_bad_rows:
@@ -149,8 +153,9 @@ def find_labels(
         low, high = bounds or _seen_range(column, where)
         return Labels(kind, low=low, high=high, bounded=bounds is not None, scaled=scaled)
     if declared is not None:
-        return Labels(kind, names=tuple(canonical(str(name)) for name in declared))
-    texts = column.distinct()
+        names = [canonical(str(name)) for name in declared]
+        return Labels(kind, names=tuple(names), numbered=not any(as_float(name) is not None for name in names))
+    texts = column.distinct(kind)
     parts = [divide(text) if kind == "multilabel" else [canonical(text)] for text in texts]
     seen = {name for names in parts for name in names} - {""}
     names = sorted(seen, key=lambda name: (as_float(name) is None, as_float(name) or 0.0, name))
@@ -163,7 +168,7 @@ def find_labels(
 
 
 def _seen_range(column: LabelColumn, where: str) -> tuple[float, float]:
-    values = {value for text in column.distinct() if (value := as_float(text.strip())) is not None}
+    values = {value for text in column.distinct("regression") if (value := as_float(text.strip())) is not None}
     if len(values) < 2:
         raise UserError(f"{where} holds {len(values)} different numbers; a regression needs two")
     return min(values), max(values)

@@ -11,7 +11,7 @@ from weft.data.splits import fold
 def remarks(train: Dataset, dev: Dataset) -> list[str]:
     """Sentences about rows left out, masked, cut or seen on both sides."""
     found = []
-    files = {id(d.file): d for d in (train, dev)}.values()  # one file may be split into both
+    files = {d.file.source: d for d in (train, dev)}.values()  # one file may be split into both
     for dataset in files:
         for what, count in dataset.file.skipped.items():
             found.append(f"{dataset.file.source}: {count:,} rows skipped ({what})")

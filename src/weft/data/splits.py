@@ -8,14 +8,15 @@ from weft.randomness import generator
 from weft.types import Rows
 
 
-def split_rows(texts: Sequence[Sequence[str]], fraction: float, seed: int, task: str) -> tuple[Rows, Rows]:
+def split_rows(texts: Sequence[Sequence[str]], fraction: float, seed: int) -> tuple[Rows, Rows]:
     """Row numbers for training and for dev, in file order.
 
     `texts` has one list for each text column. Rows that share a text, in either column and in any case, are
-    connected; connected rows are dealt out together, in an order drawn from the seed, until dev has its share.
+    connected; connected rows are dealt out together, in an order drawn from the seed, until dev has its share. Tasks
+    on the same texts get the same split, so that none trains on what another is measured on.
     """
     groups = _connected(texts)
-    order = generator(seed, task, "dev split").permutation(len(groups))
+    order = generator(seed, "dev split").permutation(len(groups))
     wanted = round(fraction * len(texts[0]))
     dev: list[int] = []
     for number in order:

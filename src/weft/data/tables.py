@@ -8,11 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weft.data.files import read_rows, require_columns
+from weft.data.files import ENDINGS, as_text, read_rows, require_columns
 from weft.data.problems import Problems
 from weft.errors import UserError
 
-ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 STANDARD = ("text", "text2")
 
 
@@ -29,14 +28,17 @@ def read_texts(path: Path, own: list[str]) -> list[list[str]]:
     return [[row[name] for row in rows] for name in columns]
 
 
-def require_known_ending(path: Path) -> None:
-    if path.suffix not in ENDINGS:
-        raise UserError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}")
+def require_writable(path: Path, endings: tuple[str, ...] = ENDINGS) -> None:
+    """Said before any work is done, not after."""
+    if path.suffix not in endings:
+        raise UserError(f"{path}: expected a name that ends in {' or '.join(endings)}")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}")
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """Rows with equal keys, in the format that the file's ending names."""
-    require_known_ending(path)
+    require_writable(path)
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
         return
@@ -44,6 +46,9 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         if path.suffix == ".jsonl":
             handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             return
+        rows = [
+            {key: as_text(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows
+        ]
         delimiter = "\t" if path.suffix == ".tsv" else ","
         writer = csv.DictWriter(handle, list(rows[0]) if rows else [], delimiter=delimiter, lineterminator="\n")
         writer.writeheader()

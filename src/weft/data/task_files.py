@@ -79,5 +79,5 @@ class TaskFiles:
         if self.config.dev_fraction is None or split == "test":
             return None
         texts = [file.strings(column).to_pylist() for column in text_columns(self.config, self.reader)]
-        kept, held = split_rows(texts, self.config.dev_fraction, self.seed, self.task)
+        kept, held = split_rows(texts, self.config.dev_fraction, self.seed)
         return kept if split == "train" else held

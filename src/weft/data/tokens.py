@@ -43,6 +43,8 @@ class TokenizedFile:
 
     def __init__(self, path: Path, source: Path, text_columns: list[str]) -> None:
         self.source = source
+        self.key = path.stem
+        """names the content, the tokenizer and the settings it was made with"""
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self.table: pa.Table = reader.read_all()
         notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))

@@ -43,8 +43,8 @@ def _correlation(statistic: Callable[..., tuple[float, float]], y: Targets, p: P
 
 
 def _auc(y: Targets, p: Predictions) -> float:
-    """Undefined where only one class is there, or for more than two."""
-    if p.shape[1] != 2 or np.ptp(y) == 0:
+    """Undefined where only one class is there."""
+    if np.ptp(y) == 0:
         return float("nan")
     return float(sk.roc_auc_score(y, p[:, 1]))
 
@@ -89,6 +89,8 @@ def choose_metrics(labels: Labels, wanted: Sequence[str] | None, task: str) -> t
             raise UserError(
                 f"tasks.{task}.metrics: found {name!r}, expected some of {', '.join(fitting)} for a {labels.kind} task"
             )
+    if "auc" in wanted and len(labels.names) != 2:
+        raise UserError(f"tasks.{task}.metrics: 'auc' is for two classes, but the task has {len(labels.names)}")
     if METRICS[wanted[0]].lower_is_better:
         raise UserError(
             f"tasks.{task}.metrics: the first one counts in the overall score, where more is better; "

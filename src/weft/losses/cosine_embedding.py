@@ -7,6 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from weft.data.labels import Labels
+from weft.errors import UserError
 from weft.losses.base import Loss, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
 from weft.variants import Config
@@ -52,6 +53,8 @@ class CosineEmbeddingConfig(Config):
             cut = (cut - labels.low) / (labels.high - labels.low) if labels.scaled else cut
         elif labels.kind == "multilabel" or len(labels.names) != 2:
             raise refuse(self.name, labels, task, "two classes or a regression")
+        elif self.cut is not None:
+            raise UserError(f"tasks.{task}.loss.cut: is for a regression; of two classes the second means similar")
         else:
             cut = 1.0
         return CosineEmbedding(cut, self.margin, labels)

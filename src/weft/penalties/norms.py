@@ -21,7 +21,7 @@ class Norm(Penalty):
     def forward(self, parameters: Named) -> Tensor:
         weights = [p for _, p in parameters if p.ndim > 1]
         sums = [p.abs().sum() if self.power == 1 else p.square().sum() for p in weights]
-        return self.weight * torch.stack(sums).sum()
+        return self.weight * torch.stack(sums).sum() if sums else torch.zeros(())
 
 
 class L1Config(Config):

@@ -10,7 +10,7 @@ from weft.variants import Config
 
 
 class RDrop(Regularizer):
-    """`alpha / 2 l_s(f'(x), f(x))`, f and f' the same model with two dropout masks.
+    """`alpha / 2 l_s(f'(x), f(x))`, f and f' the same layers with two dropout masks on the same embeddings.
 
     Liang et al., "R-Drop: Regularized Dropout for Neural Networks", 2021. l_s is the symmetrized KL, of which they take
     half. Their loss also counts the labels' term in both passes; here it counts in the first.

@@ -22,6 +22,8 @@ class Feed:
     seed: int
     phase: int = 0
     """number of the phase: each shuffles in its own way"""
+    times: int = 1
+    """by how much a large budget multiplies the recipe's epochs; what else counts epochs grows with it"""
 
     def streams(self, drop_last: bool) -> list[BatchStream]:
         """One endless stream of batches for each task, in the recipe's order."""

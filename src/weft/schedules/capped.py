@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Literal
 
+from pydantic import Field
+
 from weft.schedules.base import Feed, Round, ScheduleOptions, Segment
 from weft.schedules.streams import SampleStream
 
@@ -11,7 +13,7 @@ class CappedConfig(ScheduleOptions):
     """`independent` on samples: no set is used beyond the size of the smallest, or beyond `cap` rows."""
 
     name: Literal["capped"] = "capped"
-    cap: int | None = None
+    cap: int | None = Field(default=None, ge=1)
     """rows of each set in an epoch; the size of the smallest set unless said"""
     draw: Literal["once", "epoch"] = "epoch"
     """whether the samples are drawn once for the whole run, or anew each epoch"""

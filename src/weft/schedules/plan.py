@@ -67,9 +67,11 @@ class SegmentPlan(Plan):
 class Stretched(Plan):
     """Another plan in a given number of steps: evenly spaced windows of it, so phases keep their shares."""
 
-    def __init__(self, plan: Plan, steps: int) -> None:
+    def __init__(self, plan: Plan, steps: int, stretch: float | None = None) -> None:
+        """`stretch` is how much longer than the recipe's own plan this is, if `plan` was made longer before."""
         self.plan = plan
         self.steps = steps
+        self.stretch = steps / plan.steps if stretch is None else stretch
         self.epoch_ends = tuple(ceil(end * steps / plan.steps) for end in plan.epoch_ends)
         self.phase_ends = tuple(ceil(end * steps / plan.steps) for end in plan.phase_ends)
 

@@ -24,12 +24,13 @@ class StaggeredConfig(ScheduleOptions):
         first = self.first or max(feed.sizes, key=feed.sizes.__getitem__)
         if first not in feed.sizes:
             raise UserError(f"schedule.first: found {first!r}, expected one of {', '.join(feed.sizes)}")
-        if self.first_epochs >= feed.epochs:
+        ahead = self.first_epochs * feed.times
+        if ahead >= feed.epochs:
             raise UserError(
-                f"schedule.first_epochs: found {self.first_epochs}, but there are {feed.epochs} epochs in all; "
+                f"schedule.first_epochs: found {ahead}, but there are {feed.epochs} epochs in all; "
                 "leave at least one for the other tasks"
             )
         stream = feed.stream(first, self.drop_last)
-        alone = [whole_pass(stream, epoch, ends_epoch=True) for epoch in range(self.first_epochs)]
-        rest = replace(feed, epochs=feed.epochs - self.first_epochs)
+        alone = [whole_pass(stream, epoch, ends_epoch=True) for epoch in range(ahead)]
+        rest = replace(feed, epochs=feed.epochs - ahead)
         return alone + SampledConfig(drop_last=self.drop_last).segments(rest)

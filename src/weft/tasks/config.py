@@ -2,10 +2,10 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from weft.data.config import DataField
-from weft.data.labels import Kind
+from weft.data.labels import Kind, canonical
 from weft.data.readings import Reading
 from weft.errors import UserError
 from weft.losses import LossConfig
@@ -74,6 +74,19 @@ class TaskConfig(Config):
     """scales the task's own gradient layer by layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`"""
     metrics: tuple[str, ...] | None = None
     """what is measured; the first one counts in the overall score"""
+
+    @model_validator(mode="after")
+    def _labels_fit_the_kind(self) -> "TaskConfig":
+        if self.kind == "regression":
+            if self.labels is not None:
+                raise ValueError("`labels` names classes, but the task is a regression; `range` declares its bounds")
+            if self.range is not None and not self.range[0] < self.range[1]:
+                raise ValueError(f"`range` is {list(self.range)}; expected the smaller number first")
+        elif self.range is not None or not self.scale:
+            raise ValueError(f"`range` and `scale` are for a regression, but the task is a {self.kind}")
+        elif self.labels is not None and len({canonical(str(name)) for name in self.labels}) < max(2, len(self.labels)):
+            raise ValueError("`labels` must be at least two, each once")
+        return self
 
     @property
     def chosen_loss(self) -> LossConfig:

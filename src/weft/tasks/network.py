@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
+import torch
 from torch import Tensor, nn
 
 from weft.nn.body import Body
@@ -33,7 +34,9 @@ class Network(nn.Module):
         """The same from embeddings [t, w] of all the batches' texts."""
         texts = [text for batch in batches for text in batch.texts]
         pieces = iter(split_layers(self.body.encode(embedded, encoded), texts))
-        return [self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts) for batch in batches]
+        outputs = [self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts) for batch in batches]
+        # losses and their logarithms need more digits than half precision has
+        return [output.float() if output.dtype in (torch.bfloat16, torch.float16) else output for output in outputs]
 
 
 def split_layers(layers: tuple[Tensor, ...], texts: Sequence[Encoded]) -> list[tuple[Tensor, ...]]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -14,6 +14,8 @@ from weft.training.trainable import TrainableConfig
 from weft.variants import Config
 from weft.weighting.base import Weighting
 
+Share = Annotated[float, Field(ge=0, lt=1)]
+
 
 class OptimizerConfig(Config):
     lr: float = Field(default=2e-5, gt=0)
@@ -22,7 +24,7 @@ class OptimizerConfig(Config):
     """the heads' own highest rate; `lr` unless said"""
     weight_decay: float = Field(default=0.0, ge=0)
     """pull towards zero at each step, on all weights but LayerNorms and biases"""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     """AdamW's memory of gradients and of their squares"""
     eps: float = Field(default=1e-8, gt=0)
     """what AdamW adds before it divides"""
@@ -36,7 +38,7 @@ class OptimizerConfig(Config):
     """forward passes of each task in one step"""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
     """xi: each layer learns at xi times the rate of the layer above it, the embeddings below the first layer"""
-    layer_factors: tuple[float, ...] | None = None
+    layer_factors: tuple[Annotated[float, Field(ge=0)], ...] | None = None
     """a factor on the rate of each layer, first to last; layer_decay is applied too"""
     precision: Literal["fp32", "fp64", "bf16", "fp16"] = "fp32"
     """fp32, fp64, or mixed: bf16 autocast, or fp16 with loss scaling (GPU only)"""
@@ -49,33 +51,33 @@ def build_optimizer(
 ) -> torch.optim.AdamW:
     """Fused AdamW over all that trains in some phase, the learnt weights of losses too.
 
-    Each group has a `factor` on the rate. Parameters that do not train in the present phase have no gradient, and AdamW
-    leaves what has no gradient alone.
+    A group moves at a `factor` of the phase's rate or, where it has a `peak` of its own, at the phase's share of that.
+    Parameters that do not train in the present phase have no gradient, and AdamW leaves what has no gradient alone.
     """
     layers = network.body.shape.layers
     if config.layer_factors is not None and len(config.layer_factors) != layers:
         raise UserError(
             f"optimizer.layer_factors: found {len(config.layer_factors)} factors, but the body has {layers} layers"
         )
-    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    groups: dict[tuple[float, float | None, bool], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         if any(mode.trains(name) for mode in modes):
             decays = parameter.ndim > 1  # LayerNorms, biases and single learnt numbers do not
-            groups.setdefault((rate_factor(name, config, layers), decays), []).append(parameter)
+            peak = None if name.startswith("body.") else config.head_lr
+            groups.setdefault((rate_factor(name, config, layers), peak, decays), []).append(parameter)
+    if not groups:
+        raise UserError("trainable: nothing is left to train; the body is frozen and the heads have no weights")
     for parameter in weighting.parameters():
-        factor = weighting.lr / config.lr if weighting.lr is not None else 1.0
-        groups.setdefault((factor, False), []).append(parameter)
+        groups.setdefault((1.0, weighting.lr, False), []).append(parameter)
     settings = [
-        {"params": parameters, "factor": factor, "weight_decay": config.weight_decay if decays else 0.0}
-        for (factor, decays), parameters in groups.items()
+        {"params": own, "factor": factor, "peak": peak, "weight_decay": config.weight_decay if decays else 0.0}
+        for (factor, peak, decays), own in groups.items()
     ]
     return torch.optim.AdamW(settings, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
 def rate_factor(name: str, config: OptimizerConfig, layers: int) -> float:
-    """By what a parameter's rate differs from `lr`."""
-    if not name.startswith("body."):
-        return config.head_lr / config.lr if config.head_lr is not None else 1.0
+    """By what a parameter's rate differs from that of its phase."""
     if name.startswith("body.embeddings."):
         return config.layer_decay**layers
     layer = re.match(r"body\.layers\.(\d+)\.", name)
@@ -86,13 +88,11 @@ def rate_factor(name: str, config: OptimizerConfig, layers: int) -> float:
     return float(own * config.layer_decay ** (layers - 1 - k))
 
 
-def rate(config: OptimizerConfig, peak: float, step: int, steps: int, warmup: int) -> float:
-    """Learning rate of step `step`, from 0, of a phase of `steps`; `peak` is the phase's highest."""
+def share_of_peak(curve: str, step: int, steps: int, warmup: int) -> float:
+    """What part of the highest rate step `step`, from 0, of a phase of `steps` moves at."""
     if step < warmup:
-        return peak * (step + 1) / (warmup + 1)
-    if config.curve == "constant":
-        return peak
+        return (step + 1) / (warmup + 1)
+    if curve == "constant":
+        return 1.0
     left = (steps - step) / (steps - warmup)
-    if config.curve == "linear":
-        return peak * left
-    return peak * 0.5 * (1 + math.cos(math.pi * (1 - left)))
+    return left if curve == "linear" else 0.5 * (1 + math.cos(math.pi * (1 - left)))

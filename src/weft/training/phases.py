@@ -6,7 +6,7 @@ from pydantic import Field
 
 from weft.schedules import ScheduleConfig
 from weft.schedules.plan import Plan
-from weft.training.optimizer import OptimizerConfig, rate
+from weft.training.optimizer import OptimizerConfig, share_of_peak
 from weft.training.trainable import TrainableConfig
 from weft.variants import Config
 
@@ -38,15 +38,18 @@ class Rates:
     """The learning rate of every step of a plan."""
 
     def __init__(self, plan: Plan, phases: list[Phase], config: OptimizerConfig, stretch: float) -> None:
-        """`stretch` is by how much a budget shortens the run; warm-up shrinks with it."""
+        """`stretch` is by how much a budget changes the length of the run; warm-up changes with it."""
         self.plan = plan
         self.phases = phases
         self.config = config
         self.warmup = round(config.warmup * stretch)
 
     def __call__(self, step: int) -> float:
+        return self.phases[self.plan.phase(step)].lr * self.share(step)
+
+    def share(self, step: int) -> float:
+        """What part of its phase's highest rate a step moves at."""
         number = self.plan.phase(step)
         start = self.plan.phase_ends[number - 1] if number else 0
         length = self.plan.phase_ends[number] - start
-        warmup = min(self.warmup, length - 1)
-        return rate(self.config, self.phases[number].lr, step - start, length, warmup)
+        return share_of_peak(self.config.curve, step - start, length, min(self.warmup, length - 1))

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,7 @@ class RunFolder:
 
     def log(self, record: dict[str, Any]) -> None:
         with self.metrics.open("a", encoding="utf-8") as handle:
-            handle.write(json.dumps(record) + "\n")
+            handle.write(json.dumps(without_nan(record), allow_nan=False) + "\n")
 
     def metrics_size(self) -> int:
         """Bytes in the log, all of them on the disk."""
@@ -55,7 +56,7 @@ class RunFolder:
 
     def write_json(self, name: str, content: Any) -> None:
         temporary = self.path / f".{name}.tmp"
-        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n", encoding="utf-8")
         temporary.replace(self.path / name)
 
     def replace_folder(self, name: str, write: Callable[[Path], None]) -> None:
@@ -78,3 +79,10 @@ class RunFolder:
             old = self.path / f".{name}.old"
             if old.exists() and not (self.path / name).exists():
                 old.rename(self.path / name)
+
+
+def without_nan(value: Any) -> Any:
+    """An undefined score is null in JSON, which has no NaN."""
+    if isinstance(value, dict):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

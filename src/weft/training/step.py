@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from weft.data.dataset import Dataset
@@ -40,6 +40,12 @@ class LogConfig(Config):
     """log the cosine of every pair of task gradients each so many steps; never unless said"""
     conflicts_by_layer: bool = False
     """log it for each layer of the body too"""
+
+    @model_validator(mode="after")
+    def _layers_need_conflicts(self) -> "LogConfig":
+        if self.conflicts_by_layer and self.conflicts_every is None:
+            raise ValueError("conflicts_by_layer needs conflicts_every")
+        return self
 
 
 class Step:
@@ -82,9 +88,10 @@ class Step:
         for penalty in penalties:
             penalty.prepare(list(network.named_parameters()))
 
-    def __call__(self, window: Window, rate: float) -> StepReport:
+    def __call__(self, window: Window, rate: float, share: float = 1.0) -> StepReport:
+        """`rate` is the phase's rate at this step, and `share` what part of its highest that is."""
         for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["factor"]
+            group["lr"] = rate * group["factor"] if group["peak"] is None else share * group["peak"]
         self.weighting.prepare(derive(self.seed, window.step, "all", "weighting"))
         slopes = self.weighting.slopes(window.tasks, next(self.network.parameters()))
         self.optimizer.zero_grad(set_to_none=True)
@@ -209,7 +216,8 @@ class Step:
         """What belongs to no task comes after the tasks' gradients have been combined."""
         if self.penalties:
             total = torch.stack([penalty(self._training()) for penalty in self._penalties()]).sum()
-            self.scaler.scale(total).backward()
+            if total.requires_grad:  # not in a phase where nothing that pays is trained
+                self.scaler.scale(total).backward()
 
     def _penalties(self) -> list[Penalty]:
         return [penalty for penalty in self.penalties if isinstance(penalty, Penalty)]

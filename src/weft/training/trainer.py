@@ -20,6 +20,7 @@ from weft.schedules.plan import Plan
 from weft.tasks.inference import answers
 from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
+from weft.training.phases import Rates
 from weft.training.run_folder import RunFolder
 from weft.training.step import Step, StepReport
 from weft.training.trainable import TrainableConfig, set_trainable
@@ -55,7 +56,7 @@ class Trainer:
         dev: Mapping[str, Dataset],
         plan: Plan,
         step: Step,
-        rates: Callable[[int], float],
+        rates: Rates,
         modes: Sequence[TrainableConfig],
         run: RunFolder,
         settings: dict[str, Any],
@@ -107,7 +108,7 @@ class Trainer:
         lr = self.rates(progress.step)
         self._enter_phase(self.plan.phase(progress.step))
         self.network.train()
-        report = self.step(window, lr)
+        report = self.step(window, lr, self.rates.share(progress.step))
         progress.step += 1
         progress.tokens += report.tokens
         self.run.log(
@@ -156,6 +157,13 @@ class Trainer:
             }
         )
         self.listener.evaluated(evaluation, is_best)
+        for task, scores in evaluation.scores.items():
+            undefined = [metric for metric, value in scores.items() if np.isnan(value)]
+            if undefined and progress.step > 0:
+                self.listener.noted(
+                    f"{task}: {', '.join(undefined)} cannot be computed (constant predictions or labels); "
+                    "the overall score is undefined, and this evaluation counts as the worst"
+                )
 
     def _checkpoint(self) -> None:
         self.progress.metrics_bytes = self.run.metrics_size()

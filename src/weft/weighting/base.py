@@ -18,6 +18,8 @@ class Weighting(nn.Module, ABC):
 
     compares_tasks: ClassVar[bool] = False
     """whether it does nothing to a window that holds one task alone"""
+    idle_steps: int = 0
+    """how many steps it does nothing at first"""
     lr: float | None = None
     """the learning rate of its parameters; the recipe's unless said"""
 

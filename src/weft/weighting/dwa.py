@@ -28,6 +28,7 @@ class DynamicWeightAverage(Weighting):
         self.places = {task: place for place, task in enumerate(tasks)}
         self.temperature = temperature
         self.every = every
+        self.idle_steps = 2 * every
         self.register_buffer("means", torch.full((2, len(tasks)), float("nan"), dtype=torch.float64))
         self.register_buffer("sums", torch.zeros(len(tasks), dtype=torch.float64))
         self.register_buffer("counts", torch.zeros(len(tasks), dtype=torch.float64))

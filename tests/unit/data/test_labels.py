@@ -52,6 +52,24 @@ def test_a_label_map_merges_and_renames(tiny: Path, tmp_path: Path) -> None:
     assert targets(column, labels) == [0, 0, 1, 2]
 
 
+def test_numbers_stand_for_names_only_where_names_were_declared(tiny: Path, tmp_path: Path) -> None:
+    stars = find_labels("ordinal", labelled(tiny, tmp_path / "a", [1, 2, 5]), None, None, True)
+    seen = find_labels("classification", labelled(tiny, tmp_path / "b", ["no", "yes"]), None, None, True)
+    for labels in (stars, seen):
+        with pytest.raises(UserError, match="has the label '0'"):
+            targets(labelled(tiny, tmp_path / f"c{len(labels.names)}", ["0"]), labels)
+    declared = find_labels("classification", labelled(tiny, tmp_path / "d", ["no"]), ["no", "yes"], None, True)
+    with pytest.raises(UserError, match="has the label '²'"):
+        targets(labelled(tiny, tmp_path / "e", ["²"]), declared)
+
+
+def test_a_label_map_reaches_each_label_of_a_multilabel_cell(tiny: Path, tmp_path: Path) -> None:
+    column = labelled(tiny, tmp_path, ["a;b", "a", "b"], {"a": "x"})
+    labels = find_labels("multilabel", column, None, None, True)
+    assert labels.names == ("b", "x")
+    assert targets(column, labels) == [[1, 1], [0, 1], [1, 0]]
+
+
 def test_multilabel_targets(tiny: Path, tmp_path: Path) -> None:
     column = labelled(tiny, tmp_path, ["plot; acting", "", '["sound"]'])
     labels = find_labels("multilabel", column, None, None, True)

@@ -74,3 +74,8 @@ def test_the_defaults_of_a_kind_fit_it(kind: str) -> None:
 def test_metrics_that_do_not_fit(wanted: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         choose_metrics(Labels("regression"), wanted, "t")
+
+
+def test_the_area_needs_two_classes() -> None:
+    with pytest.raises(UserError, match="'auc' is for two classes, but the task has 3"):
+        choose_metrics(Labels("classification", ("a", "b", "c")), ["auc"], "t")

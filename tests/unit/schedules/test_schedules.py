@@ -227,6 +227,15 @@ def test_staggered(feed: Feed, first_epochs: int) -> None:
     _check_sampled(epochs[first_epochs:], feed)
 
 
+def test_a_large_budget_keeps_the_share_of_the_task_that_goes_ahead() -> None:
+    sizes, batch_sizes = {"a": 40, "b": 20}, {"a": 4, "b": 4}
+    for times in (1, 4):
+        feed = Feed(sizes, batch_sizes, 5 * times, 1, times=times)
+        plan = SegmentPlan([StaggeredConfig(first_epochs=2).segments(feed)], 1)
+        alone = sum(plan.window(step).tasks == ("a",) for step in range(plan.steps))
+        assert alone / plan.steps == pytest.approx(20 / 35)
+
+
 @pytest.mark.parametrize("name", BY_SIZE)
 @given(feed=feeds)
 def test_by_size_takes_one_task_at_a_time_and_its_rows_in_turn(name: str, feed: Feed) -> None:

@@ -111,13 +111,14 @@ def test_each_layer_moves_by_its_factor(tiny: Path) -> None:
     optimizer = {"lr": 0.5, "head_lr": 2.0, "layer_decay": 0.25, "layer_factors": [1.0, 0.5], "precision": "fp64"}
     step, plan = built(tiny, dropout=0.0, body_dropout=0.0, optimizer=optimizer)
     config = parse_recipe(recipe_content(tiny, optimizer=optimizer), "x").optimizer
-    groups = [{"params": g["params"], "factor": g["factor"]} for g in step.optimizer.param_groups]
+    groups = [{key: g[key] for key in ("params", "factor", "peak")} for g in step.optimizer.param_groups]
     step.optimizer = torch.optim.SGD(groups, lr=1.0)
     before = {name: p.detach().clone() for name, p in step.network.named_parameters()}
     step(plan.window(0), 0.5)
     for name, parameter in step.network.named_parameters():
         if parameter.grad is not None:
-            expected = before[name] - 0.5 * rate_factor(name, config, 2) * parameter.grad
+            speed = 0.5 * rate_factor(name, config, 2) if name.startswith("body.") else 2.0
+            expected = before[name] - speed * parameter.grad
             torch.testing.assert_close(parameter.detach(), expected, rtol=0, atol=1e-15)
     assert rate_factor("body.layers.0.qkv.weight", config, 2) == 0.25
     assert rate_factor("body.layers.1.qkv.weight", config, 2) == 0.5

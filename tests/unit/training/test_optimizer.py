@@ -7,10 +7,10 @@ import torch
 from tests.tiny import recipe_content
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
-from weft.experiment import build_network, build_plan, build_rates, read_data
+from weft.experiment import assemble, build_network, build_plan, build_rates, read_data
 from weft.recipe import parse_recipe
 from weft.tasks.network import Network
-from weft.training.optimizer import OptimizerConfig, build_optimizer, rate, rate_factor
+from weft.training.optimizer import OptimizerConfig, build_optimizer, rate_factor, share_of_peak
 from weft.training.trainable import FrozenConfig, FullConfig
 from weft.weighting.sum import Sum
 from weft.weighting.uncertainty import UncertaintyConfig
@@ -24,20 +24,18 @@ def network(tiny: Path) -> Network:
 
 
 def test_rates_rise_then_fall_to_zero() -> None:
-    config = OptimizerConfig()
-    rates = [rate(config, 1.0, step, steps=10, warmup=4) for step in range(10)]
+    rates = [share_of_peak("linear", step, steps=10, warmup=4) for step in range(10)]
     assert rates[:4] == pytest.approx([0.2, 0.4, 0.6, 0.8])
     assert rates[4] == 1.0
     assert rates[9] == pytest.approx(1 / 6)
-    assert rate(config, 1.0, 10, steps=10, warmup=4) == 0.0
+    assert share_of_peak("linear", 10, steps=10, warmup=4) == 0.0
 
 
 def test_cosine_and_constant_rates() -> None:
-    cosine = OptimizerConfig(curve="cosine")
-    assert rate(cosine, 2.0, 0, 8, 0) == 2.0
-    assert rate(cosine, 2.0, 4, 8, 0) == pytest.approx(1.0)
-    assert rate(cosine, 2.0, 2, 8, 0) == pytest.approx(1 + math.cos(math.pi / 4))
-    assert {rate(OptimizerConfig(curve="constant"), 0.5, step, 9, 0) for step in range(9)} == {0.5}
+    assert share_of_peak("cosine", 0, 8, 0) == 1.0
+    assert share_of_peak("cosine", 4, 8, 0) == pytest.approx(0.5)
+    assert share_of_peak("cosine", 2, 8, 0) == pytest.approx((1 + math.cos(math.pi / 4)) / 2)
+    assert {share_of_peak("constant", step, 9, 0) for step in range(9)} == {1.0}
 
 
 def test_each_phase_has_its_own_curve_and_a_budget_shrinks_the_warm_up(tiny: Path) -> None:
@@ -54,7 +52,9 @@ def test_each_phase_has_its_own_curve_and_a_budget_shrinks_the_warm_up(tiny: Pat
     assert rates(5) == pytest.approx(0.1 / 3)
     short = build_rates(recipe, build_plan(recipe, sizes, 6))
     assert short.warmup == 1
-    assert build_plan(recipe, sizes, 40).phase_ends == (14, 40)
+    longer = build_plan(recipe, sizes, 40)
+    assert longer.phase_ends == (14, 40)
+    assert build_rates(recipe, longer).warmup == 5  # 2 of 15 steps become 5 of 40
 
 
 def test_norms_and_biases_do_not_decay(network: Network) -> None:
@@ -63,7 +63,7 @@ def test_norms_and_biases_do_not_decay(network: Network) -> None:
     )
     for group in optimizer.param_groups:
         assert {p.ndim > 1 for p in group["params"]} == {group["weight_decay"] == 0.1}
-    assert {group["factor"] for group in optimizer.param_groups} == {1.0, 10.0}
+    assert {group["peak"] for group in optimizer.param_groups} == {None, 2e-4}
     held = {p for group in optimizer.param_groups for p in group["params"]}
     assert set(network.parameters()) <= held
     assert isinstance(optimizer, torch.optim.AdamW)
@@ -82,9 +82,29 @@ def test_factors_of_layers_and_heads() -> None:
     assert rate_factor("body.layers.1.qkv.weight", config, 3) == 1.0
     assert rate_factor("body.layers.2.qkv.weight", config, 3) == 1.0
     assert rate_factor("body.pooler.weight", config, 3) == 1.0
-    assert rate_factor("tasks.a.head.dense.weight", config, 3) == pytest.approx(100)
+    assert rate_factor("tasks.a.head.dense.weight", config, 3) == 1.0
 
 
 def test_a_factor_for_each_layer(network: Network) -> None:
     with pytest.raises(UserError, match="found 3 factors, but the body has 2 layers"):
         build_optimizer(network, Sum(), OptimizerConfig(layer_factors=(1, 1, 1)), [FullConfig()])
+
+
+def test_rates_of_their_own_are_the_same_in_every_phase(tiny: Path) -> None:
+    """A phase with a high rate for frozen training must not multiply the heads' and the losses' own rates."""
+    phases = [{"epochs": 1, "trainable": "frozen", "lr": 1e-2}, {"epochs": 1}]
+    content = recipe_content(tiny, epochs=2, phases=phases, weighting="uncertainty")
+    content["optimizer"] = {"lr": 2e-5, "head_lr": 3e-4, "curve": "constant"}
+    made = assemble(parse_recipe(content, "test"))
+    rates = build_rates(made.recipe, made.plan)
+    for step in (0, made.plan.steps - 1):
+        made.step(made.plan.window(step), rates(step), rates.share(step))
+        found = {group["peak"]: group["lr"] for group in made.step.optimizer.param_groups}
+        assert found == {None: rates(step), 3e-4: 3e-4, 1e-3: 1e-3}
+
+
+def test_nothing_left_to_train(tiny: Path) -> None:
+    content = recipe_content(tiny, trainable="frozen")
+    content["tasks"] = {"similarity": content["tasks"]["similarity"] | {"head": "cosine"}}
+    with pytest.raises(UserError, match="nothing is left to train"):
+        assemble(parse_recipe(content, "test"))

@@ -1,6 +1,6 @@
 """Hidden layers before the output."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ class Mlp(Head):
 class MlpConfig(Config):
     bounds: ClassVar[Bounds] = None
     name: Literal["mlp"] = "mlp"
-    sizes: tuple[int, ...] = Field(default=(256,), min_length=1)
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(256,), min_length=1)
     """units of each hidden layer, the first one nearest to the body"""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """after each hidden layer"""
