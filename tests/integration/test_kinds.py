@@ -95,7 +95,8 @@ def test_balanced_weights_make_classes_count_alike(tiny: Path, tmp_path: Path) -
         ({"class_weights": {"good": 1.0}}, "expected one weight for each of bad, good"),
         ({"class_weights": {"good": 0.0, "bad": 0.0}}, "not all of them 0"),
         ({"metrics": ["pearson"]}, "expected some of accuracy, f1, auc"),
-        ({"labels": ["good"]}, "expected one of good"),
+        ({"labels": ["good"]}, "at least two, each once"),
+        ({"labels": ["good", "fine"]}, "expected one of good, fine"),
     ],
 )
 def test_settings_that_do_not_fit_the_labels(tiny: Path, tmp_path: Path, change: dict[str, Any], message: str) -> None:
