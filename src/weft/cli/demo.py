@@ -61,7 +61,8 @@ def demo(
     console.print(f'  weft predict {folder} sentiment "your own sentence"')
     console.print(f"  weft evaluate {folder}")
     console.print("  weft init your-file.csv -o my-task.toml      a recipe for your own data", soft_wrap=True)
-    console.print(f"  results: {folder / 'result.json'}, model: {folder / 'model'}, log: {folder / 'metrics.jsonl'}")
+    results, log = folder / "result.json", folder / "metrics.jsonl"
+    console.print(f"  results: {results}, model: {folder / 'model'}, log: {log}", soft_wrap=True)
 
 
 def _free(out: Path) -> Path:
