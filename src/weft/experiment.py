@@ -1,11 +1,9 @@
 """The only place that turns a recipe into objects."""
 
 import json
-import platform
 import re
 from collections import Counter
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from weft.tasks.class_weights import class_weights
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.training.checkpoint import settings_of
+from weft.training.environment import environment
 from weft.training.optimizer import build_optimizer
 from weft.training.phases import Rates
 from weft.training.run_folder import RunFolder
@@ -327,27 +326,3 @@ def _result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, to
         "tokens": tokens,
         "parameters": sum(p.numel() for p in network.parameters()),
     }
-
-
-def environment(device: torch.device) -> dict[str, Any]:
-    """Where a run was made: exact repetition is promised for equal values."""
-    packages = ("weft", "torch", "tokenizers", "safetensors", "numpy", "torchjd")
-    return {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processor": _processor(),
-        "device": str(device),
-        "threads": torch.get_num_threads(),
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "packages": {name: metadata.version(name) for name in packages},
-    }
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
