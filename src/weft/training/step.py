@@ -183,9 +183,14 @@ class Step:
 
     def _groups(self, parts: list[Part]) -> list[tuple[str, list[Part]]]:
         """All tasks in one pass, but for those with a regularizer: that must repeat their pass mask by mask."""
-        alone = [part for part in parts if self.network.task(part.task).regularizer is not None]
-        together = [part for part in parts if part not in alone]
-        return ([("all", together)] if together else []) + [(part.task, [part]) for part in alone]
+        together: list[Part] = []
+        alone: list[tuple[str, list[Part]]] = []
+        for part in parts:
+            if self.network.task(part.task).regularizer is None:
+                together.append(part)
+            else:
+                alone.append((part.task, [part]))
+        return ([("all", together)] if together else []) + alone
 
     def _regularized(self, batch: Batch, place: tuple[int, int, str]) -> Tensor:
         """[n] losses of a task with its regularizer's term on each row."""
