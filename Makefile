@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: venv demo test test-all lint clean
+.PHONY: venv demo test test-all lint docs clean
 
 venv: $(VENV)/.for-tests
 
@@ -35,6 +35,9 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+docs: venv
+	$(BIN)/python docs/reports.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info runs

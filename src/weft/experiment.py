@@ -105,7 +105,9 @@ def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan
 
     def plan_of(times: int) -> Plan:
         phases = [
-            phase.schedule.segments(Feed(sizes, batch_sizes, phase.epochs * times, recipe.seed, number, times))
+            phase.schedule.segments(
+                Feed(phase.schedule.chosen(sizes), batch_sizes, phase.epochs * times, recipe.seed, number, times)
+            )
             for number, phase in enumerate(recipe.resolved_phases())
         ]
         return SegmentPlan(phases, recipe.optimizer.accumulate)
@@ -117,6 +119,16 @@ def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan
     if stretch > 1:  # more epochs of the same, of which the budget then takes its share
         plan = plan_of(-(-steps // plan.steps))
     return Stretched(plan, steps, stretch)
+
+
+def untrained(recipe: Recipe, sizes: dict[str, int]) -> list[str]:
+    """What to know about tasks that no phase trains."""
+    trained = {task for phase in recipe.resolved_phases() for task in phase.schedule.chosen(sizes)}
+    return [
+        f"{task}: gets no batch (schedule.tasks leaves it out); its scores are those of an untrained head"
+        for task in sizes
+        if task not in trained
+    ]
 
 
 def build_rates(recipe: Recipe, plan: Plan) -> Rates:
@@ -175,7 +187,9 @@ def assemble(recipe: Recipe, *, steps: int | None = None, device: str = "auto") 
     notes += adopt_heads(network, folder)
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
-    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    sizes = {name: len(task.train) for name, task in data.items()}
+    plan = build_plan(recipe, sizes, steps)
+    notes += untrained(recipe, sizes)
     return Assembly(recipe, tokenizer, data, network, plan, build_step(recipe, data, network, plan, where), notes)
 
 

@@ -1,18 +1,18 @@
 """The recipe: one file that says everything about a run."""
 
 import difflib
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from weft.content import put, toml_text
 from weft.data.task_files import locate
 from weft.errors import UserError
+from weft.library import find_shipped
 from weft.nn.source import find_body
 from weft.penalties import PenaltyConfig
 from weft.schedules import ScheduleConfig
@@ -95,21 +95,6 @@ class Recipe(Config):
         return [phase.trainable for phase in self.resolved_phases()]
 
 
-def shipped() -> list[str]:
-    """Names of the recipes that come with weft."""
-    folder = resources.files("weft") / "recipes"
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
-
-
-def shipped_text(name: str) -> str:
-    """A shipped recipe as its file is written."""
-    if name not in shipped():
-        near = difflib.get_close_matches(name, shipped(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; `weft recipes` lists them"
-        raise UserError(f"{name}: is neither a file nor a shipped recipe{hint}")
-    return (resources.files("weft") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
-
-
 def load_recipe(
     source: str | Path,
     *,
@@ -128,7 +113,7 @@ def load_recipe(
     elif path.suffix == ".toml":
         raise UserError(f"{path}: there is no such file")
     else:
-        where, base, text = str(source), Path(), shipped_text(str(source))
+        where, base, text = str(source), Path(), find_shipped(str(source)).text
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -171,13 +156,7 @@ def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None 
 
 def recipe_toml(recipe: Recipe) -> str:
     """A recipe as a file that loads to the same recipe."""
-    content = as_dict(recipe)
-    lines = [f"{key} = {_toml(value)}" for key, value in content.items() if not isinstance(value, dict)]
-    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
-    named = {f"tasks.{name}": task for name, task in tables.pop("tasks").items()} | tables
-    for title, table in named.items():
-        lines += ["", f"[{title}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
-    return "\n".join(lines) + "\n"
+    return toml_text(as_dict(recipe))
 
 
 def as_dict(recipe: Recipe) -> dict[str, Any]:
@@ -186,20 +165,8 @@ def as_dict(recipe: Recipe) -> dict[str, Any]:
     return content
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)  # TOML's strings, numbers and booleans are JSON's
-
-
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
-
-
 def _set(content: dict[str, Any], setting: str) -> None:
-    """Apply one `a.b=value`; the value is TOML, or else a plain string."""
+    """Apply one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {setting}: expected key=value, such as --set optimizer.lr=3e-5")
@@ -207,16 +174,10 @@ def _set(content: dict[str, Any], setting: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
-    *tables, last = key.strip().split(".")
-    place = content
-    for name in tables:
-        inner = place.get(name, {})
-        # `loss = "mse"` is short for a table, and `--set tasks.x.loss.reduction=...` reaches into it
-        place[name] = {"name": inner} if isinstance(inner, str) else inner
-        place = place[name]
-        if not isinstance(place, dict):
-            raise UserError(f"--set {setting}: {name} is a single value, it has no keys inside")
-    place[last] = value
+    try:
+        put(content, key.strip(), value)
+    except ValueError as error:
+        raise UserError(f"--set {setting}: {error}") from None
 
 
 def _explain(item: Any) -> str:

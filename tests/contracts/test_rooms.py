@@ -11,7 +11,8 @@ SOURCE = Path(weft.__file__).parent
 # From the ground up. Rooms on one line are neighbours: they may not import each other.
 ROOMS: list[set[str]] = [
     {"errors"},
-    {"randomness", "variants", "types"},
+    {"randomness", "variants", "types", "content"},
+    {"library"},
     {"data"},
     {"nn"},
     {"losses", "penalties", "regularizers", "schedules", "surgery", "weighting"},

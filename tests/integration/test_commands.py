@@ -2,6 +2,7 @@
 
 import csv
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 import weft as package
 from tests.integration.command import weft
 from tests.tiny import recipe_content, write_recipe, write_rows
+from weft.library import library
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +162,18 @@ def test_check_trains_nothing(recipe_file: Path, tmp_path: Path) -> None:
 
 
 def test_recipes_are_listed_and_printed() -> None:
-    assert "multitask" in weft("recipes").stdout
+    lines = weft("recipes").stdout.splitlines()
+    ids = [line.split()[0] for line in lines if line and not line.startswith("#")]
+    assert ids == list(library())  # one line each, however long
     assert weft("recipes", "multitask").stdout.startswith("# ")
+    assert tomllib.loads(weft("recipes", "3-pcgrad").stdout) == library()["3-pcgrad"].content
+
+
+def test_recipes_are_filtered_by_a_word_and_spoken_as_json() -> None:
+    found = json.loads(weft("recipes", "PCGrad", "--json").stdout)
+    assert [entry["id"] for entry in found] == ["2-pcgrad", "3-pcgrad", "3-pcgrad-cfimdb"]
+    assert found[1]["published"]["dev"] == {"sentiment": 0.491, "paraphrase": 0.782, "similarity": 0.844}
+    assert json.loads(weft("recipes", "1-decay-1", "--json").stdout)["alias"] == "1-w-0.1-1-0.2"
 
 
 def test_a_budget_scales_the_run(recipe_file: Path, tmp_path: Path) -> None:

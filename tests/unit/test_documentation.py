@@ -1,5 +1,6 @@
 """The recipe page names every key that a recipe may have."""
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,8 @@ def test_every_key_has_a_help_text() -> None:
     for config in (Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig):
         for key, field in config.model_fields.items():
             assert field.description or key in named, f"{config.__name__}.{key}"
+
+
+def test_the_page_of_the_reports_is_written_from_the_recipes() -> None:
+    made = runpy.run_path(str(DOCS / "reports.py"))["page"]()
+    assert (DOCS / "reports.md").read_text(encoding="utf-8") == made, "run `make docs`"

@@ -4,10 +4,11 @@ import pytest
 
 from tests.tiny import recipe_content, write_recipe
 from weft.errors import UserError
-from weft.recipe import load_recipe, parse_recipe, recipe_toml, shipped
+from weft.library import library
+from weft.recipe import load_recipe, parse_recipe, recipe_toml
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", library())
 def test_shipped_recipes_load_and_survive_a_round_trip(name: str, tmp_path: Path) -> None:
     recipe = load_recipe(name, data_dir=tmp_path)
     path = tmp_path / "copy.toml"

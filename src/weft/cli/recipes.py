@@ -1,19 +1,63 @@
 """`weft recipes`"""
 
-from typing import Annotated
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from weft.library import Shipped
+
 
 def recipes(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Print this recipe.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME or WORD]", help="Print this recipe, or list those that hold the word."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON value on stdout and nothing else.")] = False,
 ) -> None:
     """List the shipped recipes, or print one ready to copy."""
-    from weft.recipe import shipped, shipped_text
+    from weft.library import find_shipped, library
 
-    if name is not None:
-        print(shipped_text(name), end="")
+    found = list(library().values())
+    if name in library():
+        print(json.dumps(_as_json(library()[name], whole=True)) if as_json else library()[name].text.rstrip("\n"))
         return
-    for recipe in shipped():
-        # the comment at the top of a recipe says what it is for
-        print(f"{recipe}  {shipped_text(recipe).splitlines()[0].removeprefix('# ')}")
+    if name is not None:
+        found = [shipped for shipped in found if name.lower() in f"{shipped.id} {shipped.about}".lower()]
+        if not found:
+            find_shipped(name)  # says that there is none, and which one comes near
+    if as_json:
+        print(json.dumps([_as_json(shipped, whole=False) for shipped in found]))
+    else:
+        _print_list(found)
+
+
+def _as_json(shipped: "Shipped", *, whole: bool) -> dict[str, Any]:
+    entry = {
+        "id": shipped.id,
+        "report": shipped.report,
+        "about": shipped.about,
+        "alias": shipped.alias,
+        "published": shipped.published.figures() if shipped.published else {},
+    }
+    return entry | {"recipe": shipped.content} if whole else entry
+
+
+def _print_list(found: list["Shipped"]) -> None:
+    """By report, one line per id, never wrapped: the ids stand first, so that other tools can read them."""
+    from weft.library import reports
+
+    titles = {report.report: f'report {report.report}: {report.authors}, "{report.title}"' for report in reports()}
+    width = max(len(shipped.id) for shipped in found)
+    for report in dict.fromkeys(shipped.report for shipped in found):
+        print("# weft's own" if report is None else f"\n# {titles[report]}")
+        for shipped in found:
+            if shipped.report == report:
+                same = f" (the same as {shipped.alias})" if shipped.alias else ""
+                print(f"{shipped.id:<{width}}  {shipped.about}{same}{_scores(shipped)}")
+
+
+def _scores(shipped: "Shipped") -> str:
+    dev = shipped.published.dev if shipped.published else {}
+    return "  [" + ", ".join(f"{task} {value:.3f}" for task, value in dev.items()) + "]" if dev else ""

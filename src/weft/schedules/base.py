@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pydantic import Field
+
+from weft.errors import UserError
 from weft.schedules.streams import BatchStream, SampleStream
 from weft.types import Rows
 from weft.variants import Config
@@ -57,3 +60,12 @@ class ScheduleOptions(Config):
 
     drop_last: bool = False
     """leave out the last batch of a pass when it is short; it is kept unless said"""
+    tasks: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """the tasks that train; the others are only scored, with heads as they were made. All unless said"""
+
+    def chosen(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes of the sets that feed this schedule, in the recipe's order."""
+        unknown = [task for task in self.tasks or () if task not in sizes]
+        if unknown:
+            raise UserError(f"schedule.tasks: found {unknown[0]!r}, expected some of {', '.join(sizes)}")
+        return {task: size for task, size in sizes.items() if self.tasks is None or task in self.tasks}

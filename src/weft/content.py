@@ -1,0 +1,47 @@
+"""The plain content of a recipe, tables in tables as TOML has them: change a key, write it down."""
+
+import json
+import re
+from typing import Any
+
+Content = dict[str, Any]
+
+
+def put(content: Content, key: str, value: Any) -> None:
+    """Set `a.b.c`; tables on the way are made, and `*` stands for every key of a table that is there.
+
+    A variant's short form gives way: where `loss = "mse"`, the key `loss.reduction` makes it
+    `loss = { name = "mse", reduction = ... }`. Raises ValueError where a key would have to be inside a single value.
+    """
+    first, _, rest = key.partition(".")
+    for name in list(content) if first == "*" else [first]:
+        if not rest:
+            content[name] = value
+            continue
+        inner = content.get(name, {})
+        content[name] = {"name": inner} if isinstance(inner, str) else inner
+        if not isinstance(content[name], dict):
+            raise ValueError(f"{name} is a single value, it has no keys inside")
+        put(content[name], rest, value)
+
+
+def toml_text(content: Content) -> str:
+    """A file that reads back as the same content: single values first, then a section for each task and table."""
+    lines = [f"{key} = {_toml(value)}" for key, value in content.items() if not isinstance(value, dict)]
+    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
+    named = {f"tasks.{name}": task for name, task in tables.pop("tasks").items()} | tables
+    for title, table in named.items():
+        lines += ["", f"[{title}]", *(f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)  # TOML's strings, numbers and booleans are JSON's
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
