@@ -1,8 +1,11 @@
-"""The plain content of a recipe, tables in tables as TOML has them: change a key, write it down."""
+"""Plain content, tables in tables as TOML and JSON have them: read it, change a key, write it down."""
 
 import json
 import re
+from pathlib import Path
 from typing import Any
+
+from weft.errors import UserError
 
 Content = dict[str, Any]
 
@@ -45,3 +48,16 @@ def _toml(value: Any) -> str:
 
 def _toml_key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def read_json(path: Path) -> Content:
+    """A JSON object from a file that may come from a stranger."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, or not JSON
+        raise UserError(f"{path}: is not JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: holds a JSON {type(content).__name__}, expected an object")
+    return content

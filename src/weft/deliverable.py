@@ -1,5 +1,6 @@
 """What a run leaves behind for others: the model folder and the predictions."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weft.content import read_json
 from weft.data.dataset import Dataset
 from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
@@ -16,9 +18,12 @@ from weft.evaluation.metrics import decide
 from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
 from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights
+from weft.training.checkpoint import sha256
 from weft.training.trainer import Evaluation
 
-FORMAT = 1
+FORMAT = 2
+CHECKED = ("config.json", "model.safetensors", "heads.safetensors", "tokenizer.json")
+"""what decides a model's answers; weft.json holds their checksums and its own"""
 
 
 def save_model(network: Network, tokenizer: Tokenizer, recipe: Recipe, evaluation: Evaluation, folder: Path) -> None:
@@ -30,6 +35,8 @@ def save_model(network: Network, tokenizer: Tokenizer, recipe: Recipe, evaluatio
         labels = network.task(name).labels
         tasks[name] = {**vars(labels), "names": list(labels.names)}
     content = {"format": FORMAT, "recipe": as_dict(recipe), "labels": tasks}
+    content["checksums"] = {name: sha256(folder / name) for name in CHECKED}
+    content["own_checksum"] = _digest(content)
     (folder / "weft.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(model_card(recipe, evaluation), encoding="utf-8")
 
@@ -57,23 +64,28 @@ def adopt_heads(network: Network, folder: Path) -> list[str]:
 
 
 def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
-    """The recipe and the labels of each task that a model folder was made with."""
+    """The recipe and the labels of each task that a model folder was made with; a damaged folder is refused."""
     file = folder / "weft.json"
+    if not file.is_file():
+        raise UserError(f"{folder}: is not a weft model; expected a run folder, or one with weft.json")
+    content = read_json(file)
+    if content.get("format") != FORMAT:
+        raise UserError(f"{file}: has format {content.get('format')!r}, this weft reads {FORMAT}")
+    if content.pop("own_checksum", None) != _digest(content):
+        raise UserError(f"{file}: is damaged or was changed by hand; make the model again, or get a sound copy")
+    for name, expected in content["checksums"].items():
+        if name not in CHECKED or not (folder / name).is_file() or sha256(folder / name) != expected:
+            raise UserError(f"{folder / name}: is damaged or belongs to another model; get a sound copy of the folder")
+    parsed = parse_recipe(content["recipe"], str(file))
+    saved = content["labels"]
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        version, saved, recipe = content["format"], content["labels"], content["recipe"]
-    except OSError:
-        raise UserError(f"{folder}: is not a weft model; expected a run folder, or one with weft.json") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file}: is damaged ({error!r})") from None
-    if version != FORMAT:
-        raise UserError(f"{file}: has format {version}, this weft reads {FORMAT}")
-    parsed = parse_recipe(recipe, str(file))
-    try:
-        labels = {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in parsed.tasks}
+        return parsed, {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in parsed.tasks}
     except (KeyError, TypeError) as error:
-        raise UserError(f"{file}: is damaged ({error!r})") from None
-    return parsed, labels
+        raise UserError(f"{file}: its labels do not fit its recipe ({error!r})") from None
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def model_card(recipe: Recipe, evaluation: Evaluation) -> str:

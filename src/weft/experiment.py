@@ -2,23 +2,25 @@
 
 import json
 import re
-from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from weft.data.dataset import Dataset, label_column
 from weft.data.labels import Labels, find_labels
+from weft.data.problems import BadRows
 from weft.data.readings import Reader
 from weft.data.remarks import remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import adopt_heads, save_model, save_predictions
-from weft.errors import UserError
+from weft.errors import RunError, UserError
+from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained
 from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
@@ -35,7 +37,6 @@ from weft.training.phases import Rates
 from weft.training.run_folder import RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
-from weft.weighting.base import Weighting
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,23 @@ def read_data(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, TaskData]:
 def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
     task = recipe.tasks[name]
     files = task_files(recipe, name, tokenizer)
-    column = label_column(task.data, files.open("train"))
-    labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
-    return TaskData(labels, files.dataset("train", labels), files.dataset("dev", labels))
+
+    def labels_of(files: TaskFiles) -> Labels:
+        column = label_column(task.data, files.open("train"))
+        return find_labels(task.kind, column, task.labels, task.range, task.scale)
+
+    try:
+        labels = labels_of(files)
+        return TaskData(labels, files.dataset("train", labels), files.dataset("dev", labels))
+    except BadRows as bad:
+        # Texts are checked while a file is tokenized, labels afterwards: a person wants to hear of both at once.
+        problems = bad.problems
+        if "bad label" not in problems.counts:
+            lenient = files.skipping_bad_rows()
+            with suppress(UserError):  # if nothing can be said of the labels, the texts' problems are enough
+                column = label_column(task.data, lenient.open_path(problems.path))
+                problems.join(column.problems(labels_of(lenient)))
+    raise BadRows(problems)
 
 
 def task_files(recipe: Recipe, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
@@ -91,14 +106,6 @@ def build_network(
     return Network(body, tasks).to(torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32)
 
 
-def refuse_lonely_heads(recipe: Recipe) -> None:
-    """A head that one task alone shares is a slip of the pen."""
-    wanted = Counter(task.share_head for task in recipe.tasks.values())
-    for name, task in recipe.tasks.items():
-        if task.share_head is not None and wanted[task.share_head] == 1:
-            raise UserError(f"tasks.{name}.share_head: no other task shares the head {task.share_head!r}")
-
-
 def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
     """All windows of a run; `steps` is a budget that stretches or shrinks them."""
     batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
@@ -119,16 +126,6 @@ def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan
     if stretch > 1:  # more epochs of the same, of which the budget then takes its share
         plan = plan_of(-(-steps // plan.steps))
     return Stretched(plan, steps, stretch)
-
-
-def untrained(recipe: Recipe, sizes: dict[str, int]) -> list[str]:
-    """What to know about tasks that no phase trains."""
-    trained = {task for phase in recipe.resolved_phases() for task in phase.schedule.chosen(sizes)}
-    return [
-        f"{task}: gets no batch (schedule.tasks leaves it out); its scores are those of an untrained head"
-        for task in sizes
-        if task not in trained
-    ]
 
 
 def build_rates(recipe: Recipe, plan: Plan) -> Rates:
@@ -187,9 +184,8 @@ def assemble(recipe: Recipe, *, steps: int | None = None, device: str = "auto") 
     notes += adopt_heads(network, folder)
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
-    sizes = {name: len(task.train) for name, task in data.items()}
-    plan = build_plan(recipe, sizes, steps)
-    notes += untrained(recipe, sizes)
+    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    notes += untrained(recipe, plan)
     return Assembly(recipe, tokenizer, data, network, plan, build_step(recipe, data, network, plan, where), notes)
 
 
@@ -217,36 +213,6 @@ def build_step(recipe: Recipe, data: dict[str, TaskData], network: Network, plan
         penalties=[penalty.build() for penalty in recipe.penalties],
         log=recipe.log,
     )
-
-
-def refuse_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> None:
-    """A method that can never act would be an option that is accepted and ignored."""
-    steps = np.unique(np.linspace(0, plan.steps - 1, 500).astype(int))
-    mixed = any(len(plan.window(int(step)).tasks) > 1 for step in steps)
-    schedules = ", ".join(dict.fromkeys(phase.schedule.name for phase in recipe.resolved_phases()))
-    reason = (
-        f"the steps of {schedules} hold one task each; choose a schedule that mixes tasks, such as batch-round-robin"
-        if len(recipe.tasks) > 1
-        else "there is only one task"
-    )
-    trains_body = any(mode.name != "frozen" for mode in recipe.modes())
-    if recipe.surgery.name != "none":
-        if not mixed:
-            raise UserError(f"surgery: {recipe.surgery.name!r} combines the gradients of several tasks, but {reason}")
-        if not trains_body:
-            raise UserError(f"surgery: {recipe.surgery.name!r} works on the body's gradients, but the body is frozen")
-    if weighting.idle_steps and (plan.steps <= weighting.idle_steps or len(recipe.tasks) == 1):
-        why = "there is only one task" if len(recipe.tasks) == 1 else f"the run has {plan.steps}"
-        raise UserError(
-            f"weighting: {recipe.weighting.name!r} acts after {weighting.idle_steps} steps on several tasks, but {why}"
-        )
-    if not trains_body and (recipe.optimizer.layer_decay != 1 or recipe.optimizer.layer_factors is not None):
-        raise UserError("optimizer: layer_decay and layer_factors scale the body's steps, but the body is frozen")
-    if weighting.compares_tasks and not mixed:
-        raise UserError(f"weighting: {recipe.weighting.name!r} compares the tasks of a step, but {reason}")
-    if recipe.log.conflicts_every is not None and not (mixed and trains_body):
-        why = reason if trains_body else "the body is frozen"
-        raise UserError(f"log.conflicts_every: there can be no conflict to log: {why}")
 
 
 def train(
@@ -294,6 +260,11 @@ def train(
         result = _result(recipe, run, network, progress.seconds, progress.tokens)
         run.write_json("result.json", result)
         return result
+    except (OSError, SafetensorError) as error:
+        raise RunError(
+            f"{out}: cannot be written ({error}). What was saved before is intact: "
+            "make room or mend the folder, then go on with --resume"
+        ) from None
     finally:
         run.close()
 
@@ -335,6 +306,7 @@ def _result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, to
         "best_epoch": best["epoch"],
         "dev": best["dev"],
         "overall": best["overall"],
+        "warnings": best["warnings"],
         "before": {"dev": before[0]["dev"], "overall": before[0]["overall"]} if before else None,
         "seconds": round(seconds, 1),
         "tokens": tokens,

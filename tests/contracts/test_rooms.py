@@ -20,7 +20,7 @@ ROOMS: list[set[str]] = [
     {"tasks"},
     {"training"},
     {"recipe"},
-    {"deliverable"},
+    {"deliverable", "idle"},
     {"experiment"},
     {"check", "model", "proposal"},
     {"api"},

@@ -7,6 +7,11 @@ import typer
 from weft.cli import check, demo, embed, evaluate, init, predict, recipes, train
 from weft.errors import Interrupted, RunError, UserError
 
+OUT_OF_MEMORY = (
+    "the memory is full. Less is needed with smaller batches (tasks.NAME.batch_size, with optimizer.accumulate to "
+    "make up for it), a shorter max_length, or optimizer.gradient_checkpointing = true; `weft check` estimates what a "
+    "recipe needs. Checkpoints that were written are intact: go on with --resume"
+)
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -30,6 +35,19 @@ def main() -> None:
     except BrokenPipeError:  # whoever read our output has gone
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # a full disk, a folder that may not be written
+        sys.exit(_say(error, 1))
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+        sys.exit(_say(RunError(OUT_OF_MEMORY), 1))
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """There is no one error for it: CUDA, torch's allocator, C++ and Arrow's threads each speak in their own words."""
+    said = str(error).lower()
+    words = ("out of memory", "can't allocate memory", "cannot allocate memory", "bad_alloc", "launch worker thread")
+    return isinstance(error, MemoryError) or any(word in said for word in words)
 
 
 def _say(error: BaseException, code: int) -> int:

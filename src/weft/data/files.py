@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,10 @@ from weft.errors import UserError
 csv.field_size_limit(1 << 30)
 DELIMITERS = "\t,;"
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
+LONGEST = 1_000_000
+"""characters in one text: no body reads a hundredth of that, so more is a file gone wrong"""
+SURROGATE = re.compile("[\ud800-\udfff]")
+CONVERT = "convert the file, for instance with `iconv -f latin1 -t utf-8`"
 
 
 class Row(NamedTuple):
@@ -31,24 +36,43 @@ def read_rows(path: Path, problems: Problems) -> Iterator[Row]:
         raise UserError(f"{path}: there is no such file")
     ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     try:
-        if ending == ".parquet":
-            yield from _parquet(path)
-            return
-        with _open(path) as handle:
-            yield from (_json_lines if ending == ".jsonl" else _delimited)(handle, path, problems)
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: is not UTF-8 (byte {error.object[error.start]:#04x} cannot be read); convert it, for "
-            "instance with `iconv -f latin1 -t utf-8`"
-        ) from None
-    except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+        for row in _rows(path, ending, problems):
+            wrong = _unusable(row)
+            if wrong is None:
+                yield row
+            else:
+                problems.add(row.line, *wrong)
+    except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as {ending.removeprefix('.') or 'a table'} ({error})") from None
 
 
+def _rows(path: Path, ending: str, problems: Problems) -> Iterator[Row]:
+    if ending == ".parquet":
+        yield from _parquet(path)
+        return
+    with _open(path) as handle:
+        yield from (_json_lines if ending == ".jsonl" else _delimited)(handle, path, problems)
+
+
 def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+    """Bytes that are not UTF-8 become lone surrogates, so that `_unusable` can say on which line they are."""
+    how = {"encoding": "utf-8-sig", "newline": "", "errors": "surrogateescape"}
+    return gzip.open(path, "rt", **how) if path.suffix == ".gz" else path.open(**how)  # type: ignore[call-overload,no-any-return]
+
+
+def _unusable(row: Row) -> tuple[str, str] | None:
+    """What is wrong with the characters of a row: (kind, detail), or None."""
+    for name, text in row.values.items():
+        if "\0" in text:
+            return "NUL byte", f"column {name!r} holds a NUL byte; remove it, for instance with `tr -d '\\0'`"
+        if len(text) > LONGEST:
+            found = f"column {name!r} is {len(text):,} characters long, more than {LONGEST:,}"
+            return "too long", f"{found}; is a quote or a line break missing?"
+        if not text.isascii() and (odd := SURROGATE.search(text)):
+            code = ord(odd[0])
+            found = f"the byte {code - 0xDC00:#04x}" if 0xDC80 <= code <= 0xDCFF else f"half a character (U+{code:04X})"
+            return "not UTF-8", f"column {name!r} holds {found}, which is not UTF-8; {CONVERT}"
+    return None
 
 
 def _delimited(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]:
@@ -56,20 +80,60 @@ def _delimited(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]
     header_line = handle.readline()
     if not header_line.strip():
         raise UserError(f"{path}: is empty; expected a header line and rows")
+    if "\0" in header_line or SURROGATE.search(header_line):
+        raise UserError(f"{path}:1: the header is not UTF-8; {CONVERT}")
     delimiter = max(DELIMITERS, key=header_line.count)
     header = next(csv.reader([header_line], delimiter=delimiter))
     twice = {name for name in header if header.count(name) > 1}
     if twice:
         raise UserError(f"{path}:1: column {sorted(twice)[0]!r} stands twice in the header")
-    reader = csv.reader(handle, delimiter=delimiter)
+    lines = _Lines(handle)
     line = 2
-    for fields in reader:
-        if len(fields) == len(header):
+    for fields in csv.reader(lines, delimiter=delimiter):
+        record = lines.take()
+        if (len(record) > 1 or lines.ended) and not _well_quoted(record, delimiter):
+            through = f", and swallows the lines to {line + len(record) - 1}" if len(record) > 1 else ""
+            problems.add(line, "unbalanced quotes", f"a quote opens here and is not closed properly{through}")
+        elif len(fields) == len(header):
             yield Row(line, dict(zip(header, fields, strict=True)))
         elif fields:
             found = f"has {len(fields)} fields, the header has {len(header)}"
             problems.add(line, "wrong number of fields", found)
-        line = reader.line_num + 2
+        line += len(record)
+
+
+class _Lines:
+    """Lines of a file, remembering which of them went into the last record."""
+
+    def __init__(self, handle: IO[str]) -> None:
+        self.handle = handle
+        self.taken: list[str] = []
+        self.ended = False
+        """whether the record asked for more than there is"""
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = self.handle.readline()
+        if not line:
+            self.ended = True
+            raise StopIteration
+        self.taken.append(line)
+        return line
+
+    def take(self) -> list[str]:
+        taken, self.taken = self.taken, []
+        return taken
+
+
+def _well_quoted(record: list[str], delimiter: str) -> bool:
+    """Whether every quote that opens a field also closes it. One line with odd quotes can be read; several cannot."""
+    try:
+        list(csv.reader(record, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return False
+    return True
 
 
 def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]:
@@ -80,7 +144,7 @@ def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row
             continue
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             problems.add(line, "not JSON", f"is not JSON ({error})")
             continue
         if not isinstance(values, dict):

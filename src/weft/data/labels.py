@@ -121,7 +121,7 @@ class LabelColumn:
         codes = encoded.indices.to_numpy()
         usable = np.array([target is not None for target in found])[codes]
         if not usable.all() and not skip_bad_rows:
-            self._complain(labels, texts, codes, np.flatnonzero(~usable))
+            self.problems(labels).stop()
         rows = np.flatnonzero(usable)
         if not len(rows):
             raise UserError(f"{self.file.source}: no row has a usable label in column {self.column!r}")
@@ -130,14 +130,20 @@ class LabelColumn:
         values: NDArray[np.float64] = table[codes[rows]]
         return (values if labels.kind in ("regression", "multilabel") else values.astype(np.int64)), rows
 
-    def _complain(self, labels: Labels, texts: list[str], codes: NDArray[np.int64], rows: Rows) -> None:
-        problems = Problems(self.file.source)
-        for row in rows:
-            text = texts[int(codes[row])]
-            found = f"the label {text!r}" if text.strip() else "no label"
-            detail = f"column {self.column!r} has {found}, expected {labels.expected}"
-            problems.add(self.file.line(int(row)), "bad label", detail)
-        problems.stop()
+    def problems(self, labels: Labels) -> Problems:
+        """Every row whose label is not one."""
+        found = Problems(self.file.source)
+        good: dict[str, bool] = {}
+        for row, text in enumerate(
+            text for chunk in self.file.strings(self.column).chunks for text in chunk.to_pylist()
+        ):
+            if text not in good:
+                good[text] = labels.target(self.mapped(text, labels.kind)) is not None
+            if not good[text]:
+                shown = f"the label {text!r}" if text.strip() else "no label"
+                detail = f"column {self.column!r} has {shown}, expected {labels.expected}"
+                found.add(self.file.line(row), "bad label", detail)
+        return found
 
 
 def find_labels(

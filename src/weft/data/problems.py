@@ -13,22 +13,37 @@ class Problems:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.shown: list[str] = []
+        self.shown: list[tuple[int, str]] = []
         self.counts: Counter[str] = Counter()
 
     def add(self, line: int, kind: str, detail: str) -> None:
         """`kind` is counted; `detail` says what was found and what was expected."""
         self.counts[kind] += 1
         if len(self.shown) < SHOWN:
-            self.shown.append(f"{self.path}:{line}: {detail}")
+            self.shown.append((line, f"{self.path}:{line}: {detail}"))
+
+    def join(self, other: "Problems") -> None:
+        """Add those that were found in another pass over the same file."""
+        self.counts += other.counts
+        self.shown = sorted([*self.shown, *other.shown])[:SHOWN]
 
     def stop(self) -> None:
         """Raise if there was any."""
-        if not self.counts:
-            return
-        lines = list(self.shown)
+        if self.counts:
+            raise BadRows(self)
+
+    def __str__(self) -> str:
+        lines = [text for _, text in self.shown]
         hidden = self.counts.total() - len(self.shown)
         if hidden:
             by_kind = ", ".join(f"{count} x {kind}" for kind, count in self.counts.most_common())
             lines.append(f"{self.path}: and {hidden} more problems (in all: {by_kind})")
-        raise UserError("\n".join(lines))
+        return "\n".join(lines)
+
+
+class BadRows(UserError):
+    """A file has rows that cannot be used."""
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__(str(problems))
+        self.problems = problems

@@ -37,19 +37,28 @@ def require_writable(path: Path, endings: tuple[str, ...] = ENDINGS) -> None:
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Rows with equal keys, in the format that the file's ending names."""
+    """Rows with equal keys, in the format that the file's ending names: all of them, or the file stays as it was."""
     require_writable(path)
-    if path.suffix == ".parquet":
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        _write(temporary, path.suffix, rows)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write(path: Path, ending: str, rows: list[dict[str, Any]]) -> None:
+    if ending == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
         return
     with path.open("w", encoding="utf-8", newline="") as handle:
-        if path.suffix == ".jsonl":
+        if ending == ".jsonl":
             handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             return
         rows = [
             {key: as_text(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows
         ]
-        delimiter = "\t" if path.suffix == ".tsv" else ","
+        delimiter = "\t" if ending == ".tsv" else ","
         writer = csv.DictWriter(handle, list(rows[0]) if rows else [], delimiter=delimiter, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

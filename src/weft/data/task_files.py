@@ -54,6 +54,11 @@ class TaskFiles:
         self.seed = seed
         self.data_dir = data_dir
 
+    def skipping_bad_rows(self) -> "TaskFiles":
+        """The same files, read without the rows that cannot be used."""
+        config = self.config.model_copy(update={"on_bad_rows": "skip"})
+        return TaskFiles(self.task, config, self.reader, self.tokenizer, self.seed, self.data_dir)
+
     def open(self, split: str) -> TokenizedFile:
         shared = split == "dev" and self.config.dev_fraction is not None
         return self.open_path(locate(self.config, "train" if shared else split, self.task, Path(), self.data_dir))

@@ -1,6 +1,7 @@
 """Hugging Face's names and ours, as data that is read in both directions, and the checks on what is loaded."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from weft.content import read_json
 from weft.errors import UserError
 from weft.nn.body import ACTIVATIONS, Body, BodyShape
 
@@ -46,6 +48,10 @@ SHAPE_KEYS = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
+
+# No real body comes near these: a config that does is damaged, or means harm.
+LARGEST = 10_000_000
+MOST_LAYERS = 1000
 
 # parts of pretraining or fine-tuning checkpoints that are not the body
 NOT_BODY = ("cls.", "classifier.", "qa_outputs.", "embeddings.position_ids")
@@ -104,16 +110,12 @@ def _modern(name: str) -> str:
 def read_shape(folder: Path) -> BodyShape:
     """config.json of a BERT, or a refusal that names what was found."""
     path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+    if not path.is_file():
         raise UserError(
-            f"{path}: cannot be read ({error.strerror}); a body is a folder with config.json, "
-            "model.safetensors and tokenizer.json"
-        ) from None
-    except ValueError as error:
-        raise UserError(f"{path}: is not JSON ({error})") from None
-    found = config.get("model_type") if isinstance(config, dict) else None
+            f"{path}: there is no such file; a body is a folder with config.json, model.safetensors and tokenizer.json"
+        )
+    config = read_json(path)
+    found = config.get("model_type")
     if found != "bert":
         raise UserError(
             f"{path}: model_type is {found!r}, expected 'bert'; weft trains BERT bodies only "
@@ -132,10 +134,14 @@ def read_shape(folder: Path) -> BodyShape:
         value = config.get(key, default)
         if isinstance(default, float) and type(value) is int:
             value = float(value)
-        if type(value) is not type(default) or (not isinstance(value, str) and value < 0):
-            raise UserError(f"{path}: {key} is {value!r}, expected a {type(default).__name__}")
+        if type(value) is not type(default) or (not isinstance(value, str) and not 0 <= value <= LARGEST):
+            raise UserError(f"{path}: {key} is {value!r}, expected a {type(default).__name__} from 0 to {LARGEST:,}")
         values[field] = value
     shape = BodyShape(**values)
+    if not 1 <= shape.layers <= MOST_LAYERS:
+        raise UserError(f"{path}: num_hidden_layers is {shape.layers}, expected 1 to {MOST_LAYERS}")
+    if max(shape.dropout, shape.attention_dropout) >= 1:
+        raise UserError(f"{path}: a dropout of {max(shape.dropout, shape.attention_dropout)} leaves nothing")
     if shape.activation not in ACTIVATIONS:
         raise UserError(f"{path}: hidden_act is {shape.activation!r}, expected one of {', '.join(ACTIVATIONS)}")
     if shape.heads < 1 or shape.width % shape.heads:
@@ -160,10 +166,14 @@ def read_tensors(folder: Path) -> tuple[dict[str, Tensor], Path]:
             raise UserError(f"{modern}: is not a readable safetensors file ({error})") from None
     if old.exists():
         try:
-            loaded = torch.load(old, map_location="cpu", weights_only=True)
-        except Exception as error:  # whatever a damaged or hostile archive makes torch raise
-            reason = str(error).splitlines()[0]
-            raise UserError(f"{old}: cannot be read as plain tensors ({reason})") from None
+            with warnings.catch_warnings():  # torch's hints are for programmers
+                warnings.simplefilter("ignore")
+                loaded = torch.load(old, map_location="cpu", weights_only=True)
+        except Exception:  # whatever a damaged or hostile archive makes torch raise
+            raise UserError(
+                f"{old}: cannot be read as plain tensors. It is damaged, or holds code, which weft never runs; "
+                "get the body as model.safetensors"
+            ) from None
         if not isinstance(loaded, dict) or not all(isinstance(v, Tensor) for v in loaded.values()):
             raise UserError(f"{old}: holds something else than named tensors")
         return loaded, old
@@ -177,15 +187,19 @@ def load_body(folder: Path, *, dropout: float | None = None, attention_dropout: 
     shape = BodyShape(**{**vars(shape), **{k: v for k, v in changed.items() if v is not None}})
     tensors, file = read_tensors(folder)
     state = from_hugging_face(tensors, shape.layers, str(file))
+    with torch.device("meta"):  # shapes alone: a config that lies about its size must not fill the memory
+        planned = {name: parameter.shape for name, parameter in Body(shape).named_parameters()}
+    for name, tensor in state.items():
+        if tensor.shape != planned[name]:
+            raise UserError(
+                f"{file}: {' + '.join(names(shape.layers)[name])} has shape {tuple(tensor.shape)}, "
+                f"but config.json asks for {tuple(planned[name])}"
+            )
+        if not tensor.is_floating_point():
+            raise UserError(f"{file}: {' + '.join(names(shape.layers)[name])} holds {tensor.dtype}, expected floats")
     body = Body(shape)
     for name, parameter in body.named_parameters():
-        if name not in state:
-            continue
-        if state[name].shape != parameter.shape:
-            raise UserError(
-                f"{file}: {' + '.join(names(shape.layers)[name])} has shape {tuple(state[name].shape)}, "
-                f"but config.json asks for {tuple(parameter.shape)}"
-            )
-        with torch.no_grad():
-            parameter.copy_(state[name])
+        if name in state:
+            with torch.no_grad():
+                parameter.copy_(state[name])
     return body

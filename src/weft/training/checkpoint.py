@@ -19,6 +19,7 @@ from pydantic import Field
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from weft.errors import UserError
 from weft.tasks.store import copy_exactly
 from weft.variants import Config
 
@@ -64,17 +65,14 @@ class Checkpoints:
     def save(self, progress: Progress) -> Path:
         target = self.folder / f"step-{progress.step:06d}"
         temporary = self.folder / f".{target.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
+        for left_over in self.folder.glob(".step-*.tmp"):  # of a process that was killed, or met a full disk
+            shutil.rmtree(left_over, ignore_errors=True)
         temporary.mkdir(parents=True)
-        save_file(_on_cpu(self._weights()), temporary / "weights.safetensors")
-        save_file(_on_cpu(self._moments()), temporary / "optimizer.safetensors")
-        state = {"format": FORMAT, "settings": self.settings, "progress": asdict(progress)}
-        (temporary / "state.json").write_text(json.dumps(state, indent=2), encoding="utf-8")
-        sums = {path.name: _sha256(path) for path in sorted(temporary.iterdir())}
-        (temporary / "checksums.json").write_text(json.dumps(sums, indent=2), encoding="utf-8")
-        for path in temporary.iterdir():
-            sync(path)
-        sync(temporary)
+        try:
+            self._write(temporary, progress)
+        except BaseException:  # a full disk should not stay full because of half a checkpoint
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
         shutil.rmtree(target, ignore_errors=True)
         temporary.rename(target)
         sync(self.folder)
@@ -82,15 +80,29 @@ class Checkpoints:
             shutil.rmtree(old)
         return target
 
+    def _write(self, folder: Path, progress: Progress) -> None:
+        save_file(_on_cpu(self._weights()), folder / "weights.safetensors")
+        save_file(_on_cpu(self._moments()), folder / "optimizer.safetensors")
+        state = {"format": FORMAT, "settings": self.settings, "progress": asdict(progress)}
+        (folder / "state.json").write_text(json.dumps(state, indent=2), encoding="utf-8")
+        sums = {path.name: sha256(path) for path in sorted(folder.iterdir())}
+        (folder / "checksums.json").write_text(json.dumps(sums, indent=2), encoding="utf-8")
+        for path in folder.iterdir():
+            sync(path)
+        sync(folder)
+
     def load_latest(self) -> tuple[Progress | None, list[str]]:
         """Restore the newest sound checkpoint; also what was wrong with newer ones."""
-        warnings: list[str] = []
+        damaged: list[str] = []
         for folder in reversed(_all(self.folder)):
             problem = _damage(folder)
             if problem is None:
-                return self._load(folder), warnings
-            warnings.append(f"{folder}: {problem}; going back to the checkpoint before it")
-        return None, warnings
+                return self._load(folder), [f"{what}; going back to the checkpoint before it" for what in damaged]
+            damaged.append(f"{folder}: {problem}")
+        if damaged:
+            last = f"no sound checkpoint is left; to start from the beginning, delete {self.folder}"
+            raise UserError("\n".join([*damaged, last]))
+        return None, []
 
     def _load(self, folder: Path) -> Progress:
         state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
@@ -144,7 +156,7 @@ def _damage(folder: Path) -> str | None:
     try:
         sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
         for name in ("weights.safetensors", "optimizer.safetensors", "state.json"):
-            if sums.get(name) != _sha256(folder / name):
+            if sums.get(name) != sha256(folder / name):
                 return f"{name} does not match its checksum"
         version = json.loads((folder / "state.json").read_text(encoding="utf-8"))["format"]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -156,7 +168,8 @@ def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """of a file's bytes, in hexadecimal"""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 

@@ -40,6 +40,12 @@ class RunFolder:
 
     def cut_metrics(self, size: int) -> None:
         """Forget what was logged after the checkpoint that a run goes on from."""
+        found = self.metrics.stat().st_size if self.metrics.exists() else 0
+        if found < size:
+            raise UserError(
+                f"{self.metrics}: has {found} bytes, but the checkpoint knows of {size}; the log is damaged, "
+                "so the run cannot go on exactly: restore it, or start in another folder with -o"
+            )
         with self.metrics.open("ab") as handle:
             handle.truncate(size)
 
@@ -64,9 +70,13 @@ class RunFolder:
         temporary, target, old = (self.path / n for n in (f".{name}.tmp", name, f".{name}.old"))
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
-        write(temporary)
-        for path in temporary.iterdir():
-            sync(path)
+        try:
+            write(temporary)
+            for path in temporary.iterdir():
+                sync(path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
             target.rename(old)
@@ -75,10 +85,13 @@ class RunFolder:
         shutil.rmtree(old, ignore_errors=True)
 
     def recover(self) -> None:
+        """Put back or clear away what a killed process left between two renames."""
         for name in ("model", "predictions"):
             old = self.path / f".{name}.old"
             if old.exists() and not (self.path / name).exists():
                 old.rename(self.path / name)
+            for left_over in (old, self.path / f".{name}.tmp"):
+                shutil.rmtree(left_over, ignore_errors=True)
 
 
 def without_nan(value: Any) -> Any:

@@ -15,7 +15,7 @@ from torch import nn
 
 from weft.data.dataset import Dataset
 from weft.errors import Interrupted
-from weft.evaluation.metrics import Predictions, overall, score
+from weft.evaluation.metrics import Predictions, decide, overall, score
 from weft.schedules.plan import Plan
 from weft.tasks.inference import answers
 from weft.tasks.network import Network
@@ -145,6 +145,8 @@ class Trainer:
             self.save_best(evaluation)
         elif progress.step > 0:
             progress.waited += 1
+        # untrained heads answer alike to everything; that is no news
+        warnings = dead_heads(evaluation, self.dev) if progress.step > 0 else []
         self.run.log(
             {
                 "event": "evaluation",
@@ -153,17 +155,13 @@ class Trainer:
                 "dev": evaluation.scores,
                 "overall": evaluation.overall,
                 "best": is_best,
+                "warnings": warnings,
                 "seconds": round(seconds, 3),
             }
         )
         self.listener.evaluated(evaluation, is_best)
-        for task, scores in evaluation.scores.items():
-            undefined = [metric for metric, value in scores.items() if np.isnan(value)]
-            if undefined and progress.step > 0:
-                self.listener.noted(
-                    f"{task}: {', '.join(undefined)} cannot be computed (constant predictions or labels); "
-                    "the overall score is undefined, and this evaluation counts as the worst"
-                )
+        for warning in warnings:
+            self.listener.noted(warning)
 
     def _checkpoint(self) -> None:
         self.progress.metrics_bytes = self.run.metrics_size()
@@ -204,6 +202,26 @@ def evaluate(network: Network, datasets: Mapping[str, Dataset], step: int, devic
         scores[name] = score(dataset.labels, task.metrics, dataset.targets, predictions[name])
         primary[name] = task.primary
     return Evaluation(step, scores, overall(scores, primary), predictions)
+
+
+def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
+    """What must not pass for a score: undefined metrics, and heads that say the same of every row."""
+    found = []
+    for task, scores in evaluation.scores.items():
+        undefined = [metric for metric, value in scores.items() if np.isnan(value)]
+        if undefined:
+            found.append(
+                f"{task}: {', '.join(undefined)} cannot be computed (constant predictions or labels); "
+                "the overall score is undefined, and this evaluation counts as the worst"
+            )
+            continue
+        labels, targets = dev[task].labels, dev[task].targets
+        if labels.kind in ("classification", "ordinal") and len(np.unique(targets)) > 1:
+            chosen = np.unique(decide(evaluation.predictions[task], targets))
+            if len(chosen) == 1:
+                name = labels.names[int(chosen[0])]
+                found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant answer")
+    return found
 
 
 def _fingerprint(window: Window) -> str:
