@@ -35,7 +35,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_loses_nothing(recipe: Path, forks: Forks, small_disk: Path, tmp_path: Path) -> None:
     assert forks.weft("train", recipe, "-o", tmp_path / "straight").code == 0
     filler = small_disk / "filler"
-    filler.write_bytes(b"x" * MIB)
+    filler.write_bytes(b"x" * (2 * MIB - 300 * 1024))  # room for one checkpoint, not for three
     out = small_disk / "run"
     done = forks.weft("train", recipe, "-o", out)
     assert done.code == 1
@@ -79,14 +79,14 @@ def test_two_runs_into_one_folder(recipe: Path, forks: Forks, tmp_path: Path) ->
 
 def test_memory_that_ends(tiny: Path, forks: Forks, tmp_path: Path) -> None:
     """The limit is set inside the process, after its imports."""
-    content = recipe_content(tiny)
+    content = recipe_content(tiny, max_length=64)
     content["tasks"] = {"sentiment": content["tasks"]["sentiment"]}
-    rows = "text\tlabel\n" + "".join(f"a {'warm ' * 20}film {i}\t{['bad', 'good'][i % 2]}\n" for i in range(3000))
+    rows = "text\tlabel\n" + "".join(f"a {'warm ' * 60}film {i}\t{['bad', 'good'][i % 2]}\n" for i in range(3000))
     (tmp_path / "many.tsv").write_text(rows)
     content["tasks"]["sentiment"] |= {"batch_size": 3000, "head": {"name": "hidden", "units": 2000}}
     content["tasks"]["sentiment"]["data"] |= {"train": str(tmp_path / "many.tsv")}
     recipe = write_recipe(tmp_path, content)
-    done = forks.weft("train", recipe, "-o", tmp_path / "run", memory=150 * MIB)
+    done = forks.weft("train", recipe, "-o", tmp_path / "run", memory=250 * MIB)
     assert done.code == 1, (done.code, done.stderr)
     assert "the memory is full. Less is needed with smaller batches" in done.stderr
 
