@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from weft.nn.dropout import Dropout, drop
 from weft.types import Encoded
 
 Attend = Callable[[Tensor, float], Tensor]
@@ -55,7 +56,7 @@ class Embeddings(nn.Module):
         self.positions = nn.Embedding(shape.positions, shape.width)
         self.segments = nn.Embedding(shape.segments, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
-        self.dropout = nn.Dropout(shape.dropout)
+        self.dropout = Dropout(shape.dropout)
         self.use_segments = True
 
     def forward(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
@@ -78,7 +79,7 @@ class Layer(nn.Module):
         self.outer = nn.Linear(shape.inner, shape.width)
         self.outer_norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
         self.activation = ACTIVATIONS[shape.activation]
-        self.dropout = nn.Dropout(shape.dropout)
+        self.dropout = Dropout(shape.dropout)
         self.attention_dropout = shape.attention_dropout
 
     def forward(self, hidden: Tensor, attend: Attend) -> Tensor:
@@ -142,11 +143,18 @@ def packed_attention(encoded: Encoded, heads: int) -> Attend:
         contexts = []
         for (n, length), run in zip(encoded.runs, qkv.split([n * length for n, length in encoded.runs]), strict=True):
             q, k, v = run.view(n, length, 3, heads, -1).permute(2, 0, 3, 1, 4)  # each [n, h, l, d]
-            context = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
-            contexts.append(context.transpose(1, 2).reshape(n * length, -1))
+            contexts.append(_attention(q, k, v, dropout).transpose(1, 2).reshape(n * length, -1))
         return torch.cat(contexts)
 
     return attend
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+    """[n, h, l, d]; written out where torch's fused kernel cannot drop attention cheaply."""
+    if dropout == 0 or q.device.type != "cpu":
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+    shares = (q @ (k * q.shape[-1] ** -0.5).transpose(-2, -1)).softmax(dim=-1)
+    return drop(shares, dropout) @ v
 
 
 def padded_attention(mask: Tensor, heads: int) -> Attend:

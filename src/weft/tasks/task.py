@@ -8,6 +8,7 @@ from weft.errors import UserError
 from weft.evaluation.metrics import choose_metrics
 from weft.losses.base import Loss
 from weft.nn.body import Body
+from weft.nn.dropout import Dropout
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
@@ -40,7 +41,7 @@ class Task(nn.Module):
         self.metrics = metrics
         self.layer = layer
         self.pooling = pooling
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.head = head
         self.loss = loss
         self.regularizer = regularizer

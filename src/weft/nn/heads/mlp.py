@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
+from weft.nn.dropout import Dropout
 from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
 from weft.variants import Config
 
@@ -17,7 +18,7 @@ class Mlp(Head):
         inputs = shape.width * (2 if shape.pair else 1)
         layers: list[nn.Module] = []
         for size in sizes:
-            layers += [nn.Linear(inputs, size), nn.ReLU(), nn.Dropout(dropout)]
+            layers += [nn.Linear(inputs, size), nn.ReLU(), Dropout(dropout)]
             inputs = size
         self.hidden = nn.Sequential(*layers)
         self.dense = plain_linear(inputs, shape.outputs)
