@@ -1,0 +1,283 @@
+"""Training speed beside Hugging Face's Trainer and sentence-transformers: the same body, examples, steps and dropout.
+
+    python benchmarks/train_speed.py [--data-dir DIR] [--steps 20] [--rounds 3]
+
+Examples per second. The Trainer gets what it does best by itself: dynamic padding to the longest text of a batch and
+fused AdamW; a second Trainer also groups texts by length. Each of its steps holds the same 48 examples as a step of
+weft's (the grouping one: as many, of any task). share_of_matmul is weft's useful arithmetic, 6 x (weights of the
+body's matrices) x real tokens, against what torch's matrix multiply reaches on these shapes in the same run.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import torch
+from sides import alternate, ratio, recipe_for, show
+from torch import nn
+from torch.utils.data import Dataset as TorchDataset
+
+from weft.experiment import Assembly, assemble
+from weft.nn.source import find_body
+from weft.recipe import load_recipe
+from weft.types import Part
+
+WARM = 2
+"""steps that are not timed"""
+
+
+class Rows(TorchDataset):  # type: ignore[type-arg]
+    """The examples of weft's windows, one after the other."""
+
+    def __init__(self, made: Assembly, steps: int) -> None:
+        self.items = []
+        for step in range(steps):
+            for part in made.plan.window(step).parts:
+                self.items += [self._item(made, part, int(row)) for row in part.rows]
+
+    def _item(self, made: Assembly, part: Part, row: int) -> dict[str, Any]:
+        data = made.data[part.task].train
+        (ids, of_second), *_ = data.sequences(row)
+        segments = [0] * (len(ids) - of_second) + [1] * of_second
+        task = list(made.data).index(part.task)
+        # "length" is what the Trainer groups by
+        return {
+            "input_ids": ids.tolist(),
+            "token_type_ids": segments,
+            "length": len(ids),
+            "task": task,
+            "labels": float(data.targets[row]),
+        }
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return self.items[i]
+
+
+def collate(items: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    longest = max(len(item["input_ids"]) for item in items)
+
+    def padded(key: str) -> torch.Tensor:
+        return torch.tensor([item[key] + [0] * (longest - len(item[key])) for item in items])
+
+    mask = torch.tensor([[1] * len(i["input_ids"]) + [0] * (longest - len(i["input_ids"])) for i in items])
+    return {
+        "input_ids": padded("input_ids"),
+        "token_type_ids": padded("token_type_ids"),
+        "attention_mask": mask,
+        "task": torch.tensor([item["task"] for item in items]),
+        "labels": torch.tensor([item["labels"] for item in items]),
+    }
+
+
+class PlainMultitask(nn.Module):
+    """transformers' BertModel, mean pooling and one linear head per task, as a user of the Trainer would write it."""
+
+    def __init__(self, folder: Path, outputs: list[int], dropout: float) -> None:
+        super().__init__()
+        from transformers import BertModel
+
+        self.body = BertModel.from_pretrained(folder, add_pooling_layer=False)
+        self.dropout = nn.Dropout(dropout)
+        self.heads = nn.ModuleList(nn.Linear(self.body.config.hidden_size, n) for n in outputs)
+
+    def forward(
+        self, input_ids: Any, token_type_ids: Any, attention_mask: Any, task: Any, labels: Any
+    ) -> dict[str, Any]:
+        hidden = self.body(input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids).last_hidden_state
+        mask = attention_mask[..., None].to(hidden.dtype)
+        pooled = self.dropout((hidden * mask).sum(1) / mask.sum(1))
+        total = pooled.new_zeros(())
+        for number, head in enumerate(self.heads):
+            own = task == number
+            if own.any():
+                output = head(pooled[own])
+                if output.shape[1] == 1:
+                    total = total + nn.functional.mse_loss(output[:, 0], labels[own])
+                else:
+                    total = total + nn.functional.cross_entropy(output, labels[own].long())
+        return {"loss": total}
+
+
+def weft_side(made: Assembly, steps: int) -> tuple[float, float]:
+    """Examples and tokens per second."""
+    made.network.train()
+    for step in range(WARM):
+        made.step(made.plan.window(step), 1e-5)
+    examples = tokens = 0
+    start = time.perf_counter()
+    for step in range(WARM, WARM + steps):
+        window = made.plan.window(step)
+        tokens += made.step(window, 1e-5).tokens
+        examples += sum(len(part.rows) for part in window.parts)
+    seconds = time.perf_counter() - start
+    return examples / seconds, tokens / seconds
+
+
+def trainer_side(folder: Path, made: Assembly, steps: int, grouped: bool) -> float:
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    class Clock(TrainerCallback):  # type: ignore[misc]
+        times: list[float] = []  # noqa: RUF012 (one clock for each run)
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            self.times.append(time.perf_counter())
+
+    outputs = [len(data.labels.names) or 1 for data in made.data.values()]
+    with tempfile.TemporaryDirectory() as out:
+        order = "group_by_length" if grouped else "sequential"
+        arguments = TrainingArguments(
+            out,
+            per_device_train_batch_size=48,
+            max_steps=WARM + steps,
+            learning_rate=1e-5,
+            report_to=[],
+            save_strategy="no",
+            logging_strategy="no",
+            disable_tqdm=True,
+            remove_unused_columns=False,
+            use_cpu=True,
+            dataloader_pin_memory=False,
+            train_sampling_strategy=order,
+        )
+        clock = Clock()
+        clock.times = []
+        trainer = Trainer(
+            PlainMultitask(folder, outputs, made.recipe.dropout),
+            arguments,
+            data_collator=collate,
+            train_dataset=Rows(made, WARM + steps),
+            callbacks=[clock],
+        )
+        trainer.train()
+    return 48 * steps / (clock.times[-1] - clock.times[WARM - 1])
+
+
+def sentence_transformers_side(folder: Path, pairs: Assembly, steps: int) -> float:
+    """CosineSimilarityLoss on the similarity pairs, 16 a step."""
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.losses import CosineSimilarityLoss
+    from transformers import TrainerCallback
+
+    class Clock(TrainerCallback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.times: list[float] = []
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            self.times.append(time.perf_counter())
+
+    data = pairs.data["similarity"].train
+    rows = [int(row) for step in range(WARM + steps) for part in pairs.plan.window(step).parts for row in part.rows]
+    texts = [data.texts(row) for row in rows]
+    table = Dataset.from_dict(
+        {"a": [a for a, _ in texts], "b": [b for _, b in texts], "score": [float(data.targets[row]) for row in rows]}
+    )
+    model = SentenceTransformer(str(folder), device="cpu")
+    model.max_seq_length = 128
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as out:
+        arguments = SentenceTransformerTrainingArguments(
+            out,
+            per_device_train_batch_size=16,
+            max_steps=WARM + steps,
+            learning_rate=1e-5,
+            report_to=[],
+            save_strategy="no",
+            logging_strategy="no",
+            disable_tqdm=True,
+            use_cpu=True,
+            dataloader_pin_memory=False,
+        )
+        trainer = SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=table, loss=CosineSimilarityLoss(model), callbacks=[clock]
+        )
+        trainer.train()
+    return 16 * steps / (clock.times[-1] - clock.times[WARM - 1])
+
+
+def matmul_rate(tokens: int, width: int, inner: int) -> float:
+    """Floating-point operations per second on the products of one layer, forward and backward."""
+    shapes = [(width, 3 * width), (width, width), (width, inner), (inner, width)]
+    x = {n: torch.randn(tokens, n) for n in {a for a, _ in shapes} | {b for _, b in shapes}}
+    weights = [torch.randn(b, a) for a, b in shapes]
+    best = 0.0
+    for _ in range(12):
+        start = time.perf_counter()
+        for (a, b), weight in zip(shapes, weights, strict=True):
+            x[a] @ weight.T
+            x[b] @ weight
+            x[b].T @ x[a]
+        flops = sum(6 * tokens * a * b for a, b in shapes)
+        best = max(best, flops / (time.perf_counter() - start))
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    name, settings = recipe_for(options.data_dir)
+    folder = find_body("packaged:minilm-l6")
+    made = assemble(load_recipe(name, settings=settings, data_dir=options.data_dir))
+    bi = ["tasks.similarity.reading=bi", "tasks.similarity.head=cosine", "tasks.similarity.pooling=mean", "dropout=0"]
+    pairs = assemble(
+        load_recipe(
+            name,
+            settings=[*settings, *bi, 'schedule={ name = "sequential", tasks = ["similarity"] }'],
+            data_dir=options.data_dir,
+        )
+    )
+    rates: dict[str, list[float]] = {"tokens": [], "matmul": []}
+    shape = made.network.body.shape
+
+    def ours() -> float:
+        examples, tokens = weft_side(made, options.steps)
+        rates["tokens"].append(tokens)
+        rates["matmul"].append(matmul_rate(1400, shape.width, shape.inner))
+        return examples
+
+    measured = alternate(
+        {
+            "weft": ours,
+            "trainer_default": lambda: trainer_side(folder, made, options.steps, grouped=False),
+            "trainer_grouped": lambda: trainer_side(folder, made, options.steps, grouped=True),
+            "weft_pairs": lambda: weft_side(pairs, options.steps)[0],
+            "sentence_transformers": lambda: sentence_transformers_side(folder, pairs, options.steps),
+        },
+        options.rounds,
+    )
+    matrices = shape.layers * (4 * shape.width**2 + 2 * shape.width * shape.inner)
+    useful = [6 * matrices * tokens for tokens in rates["tokens"]]
+    result = {
+        "vs_trainer_default": ratio(measured["weft"], measured["trainer_default"]),
+        "vs_trainer_grouped": ratio(measured["weft"], measured["trainer_grouped"]),
+        "vs_sentence_transformers": ratio(measured["weft_pairs"], measured["sentence_transformers"]),
+        "share_of_matmul": ratio(useful, rates["matmul"]),
+        "useful_gflops": round(max(useful) / 1e9, 1),
+        "matmul_gflops": round(max(rates["matmul"]) / 1e9, 1),
+        "threads": torch.get_num_threads(),
+    }
+    rows = [["comparison", "ratio", "lowest and highest round"]]
+    for key in ("vs_trainer_default", "vs_trainer_grouped", "vs_sentence_transformers", "share_of_matmul"):
+        entry = result[key]
+        rows.append([key, f"{entry['ratio']:.2f}", f"{entry['low']:.2f} .. {entry['high']:.2f}"])
+    show(rows, result)
+
+
+if __name__ == "__main__":
+    main()
