@@ -39,7 +39,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 # each recipe is killed once in every one of these places: phase, and after which call
-KILLS = [("step", 5), ("step", 17), ("checkpoint", 4), ("evaluation", 5), ("saving the model", 2)]
+KILLS = [("step", 5), ("step", 9), ("checkpoint", 4), ("evaluation", 5), ("saving the model", 2)]
 
 
 def recipe_file(tiny: Path, folder: Path, changes: dict[str, Any]) -> Path:
