@@ -108,7 +108,7 @@ model.predict("{first}", ["..."]{second})
 
 
 def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:
-    """TASK.parquet for each task: texts, label and prediction of every dev row."""
+    """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
     for name, dataset in datasets.items():
         predictions = evaluation.predictions[name]
         rows = range(len(dataset))
@@ -123,7 +123,10 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
             columns["prediction"] = _named(labels, decide(predictions, dataset.targets))
             for i, label in enumerate(labels.names):
                 columns[f"p_{label}"] = predictions[:, i]
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+        plane = evaluation.planes[name]
+        columns |= {"pca_1": plane.points[:, 0], "pca_2": plane.points[:, 1]}
+        table = pa.table(columns).replace_schema_metadata({"pca_explained": json.dumps(plane.explained)})
+        pq.write_table(table, folder / f"{name}.parquet")
 
 
 def _named(labels: Labels, classes: Targets) -> list[Any]:

@@ -265,6 +265,7 @@ def train(
         trainer = Trainer(
             network=network,
             dev=dev,
+            train_sample=_train_sample(recipe, made.data),
             plan=plan,
             step=made.step,
             rates=build_rates(recipe, plan),
@@ -282,6 +283,11 @@ def train(
         return result
     finally:
         run.close()
+
+
+def _train_sample(recipe: Recipe, data: dict[str, TaskData]) -> dict[str, Dataset]:
+    rows = recipe.log.train_rows
+    return {name: task.train.sample(rows, recipe.seed) for name, task in data.items()} if rows else {}
 
 
 def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None:

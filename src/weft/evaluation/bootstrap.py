@@ -1,9 +1,9 @@
 """How far a score would move if the dev rows had been drawn again.
 
 The percentile bootstrap: rows are drawn with replacement `ROUNDS` times, and the middle 95 % of the scores is the
-interval. All draws for the same purpose and number of rows are equal, so two models scored on the same rows are compared
-on the same resamples: the difference of their `resampled` arrays is the paired bootstrap. It says nothing about other
-seeds or other data.
+interval. All draws for the same purpose and number of rows are equal, so two models scored on the same rows are
+compared on the same resamples: the difference of their `resampled` arrays is the paired bootstrap. It says nothing
+about other seeds or other data.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
