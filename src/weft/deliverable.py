@@ -1,6 +1,7 @@
 """What a run leaves behind for others: the model folder and the predictions."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weft.card import model_card
 from weft.data.dataset import Dataset
 from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
+from weft.evaluation.calibration import fit_temperature
 from weft.evaluation.metrics import decide
 from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
@@ -21,7 +24,15 @@ from weft.training.trainer import Evaluation
 FORMAT = 1
 
 
-def save_model(network: Network, tokenizer: Tokenizer, recipe: Recipe, evaluation: Evaluation, folder: Path) -> None:
+def save_model(
+    network: Network,
+    tokenizer: Tokenizer,
+    recipe: Recipe,
+    evaluation: Evaluation,
+    train: Mapping[str, Dataset],
+    dev: Mapping[str, Dataset],
+    folder: Path,
+) -> None:
     """The deliverable: opens in `transformers` as it is, and in weft with all tasks."""
     save_weights(network, folder)
     tokenizer.save(folder)
@@ -30,8 +41,25 @@ def save_model(network: Network, tokenizer: Tokenizer, recipe: Recipe, evaluatio
         labels = network.task(name).labels
         tasks[name] = {**vars(labels), "names": list(labels.names)}
     content = {"format": FORMAT, "recipe": as_dict(recipe), "labels": tasks}
+    if recipe.calibrate:
+        content["temperatures"] = _temperatures(evaluation, dev)
     (folder / "weft.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(model_card(recipe, evaluation), encoding="utf-8")
+    (folder / "README.md").write_text(model_card(recipe, evaluation, train, dev), encoding="utf-8")
+
+
+def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:
+    """The temperature of each task with classes that fits its dev rows best."""
+    return {
+        name: fit_temperature(evaluation.predictions[name], dataset.targets)
+        for name, dataset in dev.items()
+        if not dataset.labels.is_numeric
+    }
+
+
+def read_temperatures(folder: Path) -> dict[str, float]:
+    """What the probabilities of each task are tempered by; empty for a model that was not calibrated."""
+    content = json.loads((folder / "weft.json").read_text(encoding="utf-8"))
+    return {str(name): float(value) for name, value in content.get("temperatures", {}).items()}
 
 
 def adopt_heads(network: Network, folder: Path) -> list[str]:
@@ -74,37 +102,6 @@ def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
     except (KeyError, TypeError) as error:
         raise UserError(f"{file}: is damaged ({error!r})") from None
     return parsed, labels
-
-
-def model_card(recipe: Recipe, evaluation: Evaluation) -> str:
-    """What a person needs to know before using the model."""
-    scores = "\n".join(
-        f"| {name} | {config.kind} | {config.reading} | "
-        + ", ".join(f"{metric} {value:.3f}" for metric, value in evaluation.scores[name].items() if metric != "n")
-        + f" | {evaluation.scores[name]['n']} |"
-        for name, config in recipe.tasks.items()
-    )
-    first = next(iter(recipe.tasks))
-    second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
-    return f"""# {recipe.name}
-
-One BERT body with {len(recipe.tasks)} heads, fine-tuned by weft from `{Path(recipe.body).name}`.
-
-| task | kind | reading | dev scores | rows |
-| --- | --- | --- | --- | --- |
-{scores}
-
-The scores are of the epoch that scored best on these same dev rows, so they are a little optimistic.
-
-```python
-import weft
-
-model = weft.load(".")
-model.predict("{first}", ["..."]{second})
-```
-
-`transformers.AutoModel.from_pretrained` opens the same folder as a plain BERT body.
-"""
 
 
 def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:

@@ -166,6 +166,12 @@ def shown(value: float) -> str:
     return f"{round(value, 6):g}".replace("-", "−")
 
 
+def digits(value: float, count: int) -> str:
+    """So many digits after the point, with a true minus and no minus before a zero."""
+    text = f"{value:.{count}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
 def limits(values: Sequence[Values], chosen: tuple[float, float] | None, pad: float = 0.04) -> tuple[float, float]:
     """The range of an axis: as chosen, or what the values need and a little more."""
     if chosen is not None:

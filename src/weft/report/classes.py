@@ -106,7 +106,8 @@ def _rocs(task: TaskRun) -> list[Roc]:
     elif len(task.names) == 2:
         cases = [(task.names[1], p[:, 1], y == 1)]
     elif task.kind == "ordinal":
-        cases = [(f"{name} or above", p[:, i:].sum(axis=1), y >= i) for i, name in enumerate(task.names) if i]
+        above = [f"{name} or above" for name in task.names[1:-1]] + [task.names[-1]]
+        cases = [(name, p[:, i:].sum(axis=1), y >= i) for i, name in enumerate(above, start=1)]
     else:
         cases = [(name, p[:, i], y == i) for i, name in enumerate(task.names)]
     return [_roc(name, scores, true) for name, scores, true in cases if 0 < true.sum() < len(true)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -17,7 +18,7 @@ from weft.report.run import Run
 WIDTH = 3.4
 """inches: one column of most journals"""
 DPI = 300
-STYLE = {
+STYLE: Any = {
     "font.size": 8,
     "axes.titlesize": 8,
     "legend.fontsize": 7,
@@ -29,6 +30,8 @@ STYLE = {
     "svg.fonttype": "none",  # letters stay letters
     "svg.hashsalt": "weft",  # equal charts are equal files
 }
+SOFT = "#5d6873"
+THIN: Any = {"color": SOFT, "linestyle": ":", "linewidth": 0.8}
 SINGLE = LinearSegmentedColormap.from_list("single", ["#ffffff", "#0072b2"])
 DOUBLE = LinearSegmentedColormap.from_list("double", ["#d55e00", "#ffffff", "#0072b2"])
 
@@ -74,8 +77,10 @@ def _height(chart: Chart) -> float:
 def _plot(axes: Axes, chart: Plot) -> None:
     for mark in chart.marks:
         if isinstance(mark, Rule):
-            draw = axes.axvline if mark.x is not None else axes.axhline
-            draw(mark.x if mark.x is not None else mark.y, color="#5d6873", linestyle=":", linewidth=0.8)
+            if mark.x is not None:
+                axes.axvline(mark.x, **THIN)
+            if mark.y is not None:
+                axes.axhline(mark.y, **THIN)
             continue
         colour, label = mark.colour.hex, mark.label or "_"
         if isinstance(mark, Line):
@@ -104,16 +109,14 @@ def _rows(axes: Axes, chart: Rows) -> None:
         else:
             axes.plot(row.value, place, "o", color=row.colour.hex, ms=4)
         if row.low is not None and row.high is not None:
-            axes.plot(
-                [row.low, row.high], [place, place], color="black" if chart.bars else row.colour.hex, linewidth=1.2
-            )
+            ink = "black" if chart.bars else row.colour.hex
+            axes.plot([row.low, row.high], [place, place], color=ink, linewidth=1.2)
         for number, (name, value) in enumerate(row.references.items()):
             label = name if place == places[0] else "_"
-            axes.plot(
-                value, place, "|" if number == 0 else "o", color="#5d6873", ms=6 - 2 * number, mfc="none", label=label
-            )
+            shape = "|" if number == 0 else "o"
+            axes.plot(value, place, shape, color=SOFT, ms=6 - 2 * number, mfc="none", label=label)
     if chart.rule is not None:
-        axes.axvline(chart.rule, color="#5d6873", linestyle=":", linewidth=0.8, label=chart.rule_label or "_")
+        axes.axvline(chart.rule, **THIN, label=chart.rule_label or "_")
     axes.set_yticks(places, [row.label for row in chart.rows])
     axes.set(xlabel=chart.x_label, xlim=row_limits(chart), ylim=(-0.6, len(chart.rows) - 0.4))
     axes.grid(axis="x")

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from weft.errors import UserError
 from weft.report import classes, compare, learning, mistakes, numbers, run_charts, task_charts
-from weft.report.chart import Chart
+from weft.report.chart import Chart, digits
 from weft.report.examples import LETTERS, examples
 from weft.report.recipes import recipe_differences
 from weft.report.run import Run, TaskRun, read_runs
@@ -135,7 +135,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "number": lambda value, digits: f"{value:.{digits}f}".replace("-", "−"),
+        "number": digits,
         "draw": draw,
         "legend": legend,
         "duration": duration,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft.report import learning
-from weft.report.chart import Chart, Colour, Grid, Line, Mark, Plot, Row, Rows, Rule, Values
+from weft.report.chart import Chart, Colour, Grid, Line, Mark, Plot, Row, Rows, Rule, Values, digits
 from weft.report.learning import Curve, PairConflict
 from weft.report.run import Run
 from weft.report.scores import Scores
@@ -160,4 +160,4 @@ def conflict_charts(run: Run, pairs: Sequence[PairConflict]) -> list[Chart]:
 
 
 def _two(values: Values) -> list[list[str]]:
-    return [["" if v != v else f"{v:.2f}".replace("-", "−") for v in row] for row in values]
+    return [["" if v != v else digits(v, 2) for v in row] for row in values]

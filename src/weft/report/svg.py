@@ -21,6 +21,7 @@ from weft.report.chart import (
     Rows,
     Rule,
     Values,
+    digits,
     plot_limits,
     row_limits,
     shown,
@@ -204,7 +205,7 @@ def _rows(chart: Rows) -> Markup:
             parts.append(f'<path class="span" stroke="{colour}" d="M{x(row.low):.1f} {y:.1f}H{x(row.high):.1f}"/>')
         if not chart.bars:
             parts.append(f'<circle cx="{at:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>')
-        parts.append(_text(right + 6, y + 4, f"{row.value:.3f}".replace("-", "−"), css="strong"))
+        parts.append(_text(right + 6, y + 4, digits(row.value, 3), css="strong"))
     parts.append(_text((left + right) / 2, bottom + 30, chart.x_label, anchor="middle", css="soft"))
     return _svg(chart.title, bottom + 36, parts)
 

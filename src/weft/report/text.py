@@ -76,11 +76,13 @@ def _task(task: TaskRun, console: Console) -> None:
 def _classes(task: TaskRun, found: classes.ClassFindings) -> Table:
     """Precision, recall and F1; beside them how rows of each true class were answered."""
     counts = found.confusion if len(task.names) <= 8 else None
-    answered = [f"→ {name}" for name in task.names] if counts is not None else []
+    answered = [f"→ {i + 1}" for i in range(len(task.names))] if counts is not None else []
     table = _table("class", right=("precision", "recall", "F1", "rows", *answered))
     for i, row in enumerate(found.rows):
         own = [f"{int(count):,}" for count in counts[i]] if counts is not None else []
-        table.add_row(row.name, *(f"{v:.3f}" for v in (row.precision, row.recall, row.f1)), f"{row.rows:,}", *own)
+        table.add_row(
+            f"{i + 1} {row.name}", *(f"{v:.3f}" for v in (row.precision, row.recall, row.f1)), f"{row.rows:,}", *own
+        )
     return table
 
 
