@@ -18,9 +18,9 @@ from weft.model import Model, Prediction
 SHOWN = 5
 PAIRS = """he she|himself herself|man woman|men women|boy girl|boys girls|father mother|fathers mothers|dad mom
 daddy mommy|son daughter|sons daughters|brother sister|brothers sisters|husband wife|husbands wives|uncle aunt
-uncles aunts|nephew niece|king queen|kings queens|prince princess|actor actress|actors actresses|waiter waitress|hero heroine
-gentleman lady|gentlemen ladies|grandfather grandmother|grandpa grandma|boyfriend girlfriend|male female|males females
-mr mrs|sir madam|guy gal|guys gals|lad lass|widower widow|host hostess|bride groom|masculine feminine"""
+uncles aunts|nephew niece|king queen|kings queens|prince princess|actor actress|actors actresses|waiter waitress
+hero heroine|gentleman lady|gentlemen ladies|grandfather grandmother|grandpa grandma|boyfriend girlfriend|male female
+males females|mr mrs|sir madam|guy gal|guys gals|lad lass|widower widow|host hostess|bride groom|masculine feminine"""
 SWAPS = {
     one: other for pair in PAIRS.replace("\n", "|").split("|") for one, other in (pair.split(), pair.split()[::-1])
 } | {"his": "her", "him": "her", "hers": "his", "ms": "mr", "mum": "dad"}

@@ -131,8 +131,8 @@ def _numbers(task: TaskRun) -> Sequence[tuple[str, NDArray[np.bool_]]]:
 def doubtful(task: TaskRun) -> NDArray[np.bool_]:
     """[n] rows whose label the model contradicts more firmly than it usually supports one.
 
-    Classes: another class is as probable here as it usually is on rows that bear its label, and this row's own is not
-    (confident learning, Northcutt et al., 2021). Numbers: an error far outside the usual spread of errors.
+    Classes: the wrong answer is as probable as on the surest quarter of the rows where that answer is right, after
+    confident learning (Northcutt et al., 2021). Numbers: an error far outside the usual spread of errors.
     """
     if task.is_numeric:
         gaps = task.predictions - task.targets
@@ -141,14 +141,15 @@ def doubtful(task: TaskRun) -> NDArray[np.bool_]:
         return np.asarray(np.abs(gaps - centre) > OUTLIER * spread) if spread > 0 else np.zeros(len(gaps), dtype=bool)
     p = task.predictions
     if task.kind == "multilabel":
-        against = np.where(task.targets > 0.5, 1 - p, p)  # how probable it is that a label is wrong, label by label
-        by_label = [_mean(1 - against[task.chosen[:, i] == task.targets[:, i], i]) for i in range(p.shape[1])]
-        return np.asarray((against >= np.maximum(by_label, 0.5)).any(axis=1))
-    usual = np.array([_mean(p[task.targets == i, i]) for i in range(p.shape[1])])
-    firm = p >= np.maximum(usual, 0.5)  # a model that is never sure says nothing about labels
-    other = np.where(firm, p, -1.0).argmax(axis=1)
-    return np.asarray(firm.any(axis=1) & (other != task.targets) & (task.chosen != task.targets))
+        sure = np.maximum(p, 1 - p)
+        right = task.chosen == task.targets
+        usual = [_sure(sure[right[:, i], i]) for i in range(p.shape[1])]
+        return np.asarray((~right & (sure >= usual)).any(axis=1))
+    right = task.chosen == task.targets
+    by_class = np.array([_sure(p[right & (task.targets == i), i]) for i in range(p.shape[1])])
+    return np.asarray(~right & (p.max(axis=1) >= by_class[task.chosen]))
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    return float(values.mean()) if len(values) else float("inf")
+def _sure(values: NDArray[np.float64]) -> float:
+    """Where the surest quarter begins, and never below a half: a model that is never sure says nothing about labels."""
+    return max(float(np.quantile(values, 0.75)), 0.5) if len(values) else float("inf")

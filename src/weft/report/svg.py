@@ -169,7 +169,7 @@ def _rows(chart: Rows) -> Markup:
     above = letters * LETTER > WIDTH / 3
     if above:
         pitch = 38.0
-    left, right, top = (6.0 if above else 10 + letters * LETTER), WIDTH - 46.0, 8.0
+    left, right, top = (6.0 if above else 10 + letters * LETTER), WIDTH - 50.0, 8.0
     bottom = top + pitch * len(chart.rows)
 
     def x(value: float) -> float:
@@ -202,7 +202,8 @@ def _rows(chart: Rows) -> Markup:
                 f'fill="{colour}" fill-opacity=".75"/>'
             )
         if row.low is not None and row.high is not None:
-            parts.append(f'<path class="span" stroke="{colour}" d="M{x(row.low):.1f} {y:.1f}H{x(row.high):.1f}"/>')
+            ink = "var(--ink)" if chart.bars else colour
+            parts.append(f'<path class="span" stroke="{ink}" d="M{x(row.low):.1f} {y:.1f}H{x(row.high):.1f}"/>')
         if not chart.bars:
             parts.append(f'<circle cx="{at:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>')
         parts.append(_text(right + 6, y + 4, digits(row.value, 3), css="strong"))
