@@ -30,13 +30,14 @@ from weft.report.chart import (
 
 WIDTH = 360
 HEIGHT = 224
-LETTER = 6.1
-"""width of a letter at the charts' 11 pixels, on average"""
+MANY = 20
+"""rows or columns of a grid beyond which they have no names"""
 LONGEST = 18
 """letters of a name beside a chart; the rest is in its tooltip"""
 
 
 def draw(chart: Chart) -> Markup:
+    """The chart as an svg element."""
     if isinstance(chart, Plot):
         return _plot(chart)
     return _rows(chart) if isinstance(chart, Rows) else _grid(chart)
@@ -59,6 +60,12 @@ def legend(chart: Chart) -> list[tuple[str, str, str]]:
             kind = "dash" if dashed else {Line: "line", Dots: "dot", Bars: "box"}[type(mark)]
             found.append((kind, _css(mark.colour), mark.label))
     return found
+
+
+def _wide(names: Sequence[str]) -> float:
+    """Pixels that the widest of these texts takes, in the widest of the usual fonts."""
+    letters = {**dict.fromkeys("mwMW@%", 10.8), **dict.fromkeys("iljtfrI.,:;|'! ", 4.4)}
+    return max((sum(letters.get(letter, 7.0) for letter in name) for name in names), default=0.0)
 
 
 def _css(colour: Colour) -> str:
@@ -90,9 +97,8 @@ class _Axes:
     def __init__(self, chart: Plot) -> None:
         (self.x0, self.x1), (self.y0, self.y1) = plot_limits(chart)
         self.y_ticks = ticks(self.y0, self.y1, 4)
-        widest = max((len(shown(tick)) for tick in self.y_ticks), default=1)
-        self.left, self.right = 10 + LETTER * widest, WIDTH - 12.0
-        self.top, self.bottom = 24.0, HEIGHT - 38.0
+        self.left, self.right = 10 + _wide([shown(tick) for tick in self.y_ticks]), WIDTH - 12.0
+        self.top, self.bottom = 24.0, HEIGHT - 40.0
 
     def x(self, value: Values | float) -> Values:
         return np.asarray(self.left + (value - self.x0) / (self.x1 - self.x0) * (self.right - self.left))
@@ -109,7 +115,7 @@ def _plot(chart: Plot) -> Markup:
         parts.append(f'<path class="grid" d="M{axes.left:.1f} {y:.1f}H{axes.right:.1f}"/>')
         parts.append(_text(axes.left - 5, y + 4, shown(tick), anchor="end"))
     parts += [
-        _text(float(axes.x(tick)), axes.bottom + 15, shown(tick), anchor="middle")
+        _text(float(axes.x(tick)), axes.bottom + 18, shown(tick), anchor="middle")
         for tick in ticks(axes.x0, axes.x1, 5)
     ]
     parts.append(_text((axes.left + axes.right) / 2, HEIGHT - 7, chart.x_label, anchor="middle", css="soft"))
@@ -164,12 +170,12 @@ def _rule(rule: Rule, axes: _Axes) -> str:
 def _rows(chart: Rows) -> Markup:
     low, high = row_limits(chart)
     pitch = 26.0
-    letters = min(max((len(row.label) for row in chart.rows), default=1), 24)
+    names = _wide([row.label for row in chart.rows])
     # names stand above their row when they would take more than a third of the width
-    above = letters * LETTER > WIDTH / 3
+    above = names > WIDTH / 3
     if above:
         pitch = 38.0
-    left, right, top = (6.0 if above else 10 + letters * LETTER), WIDTH - 50.0, 8.0
+    left, right, top = (6.0 if above else 10 + names), WIDTH - 50.0, 8.0
     bottom = top + pitch * len(chart.rows)
 
     def x(value: float) -> float:
@@ -186,7 +192,7 @@ def _rows(chart: Rows) -> Markup:
         if above:
             parts.append(_named(2, y - 12, row.label, anchor="start", letters=44))
         else:
-            parts.append(_named(left - 7, y + 4, row.label, letters=letters))
+            parts.append(_named(left - 7, y + 4, row.label))
         colour = _css(row.colour)
         for number, reference in enumerate(row.references.values()):
             if reference == reference:
@@ -219,16 +225,16 @@ def _reference(x: float, y: float, number: int) -> str:
 
 def _grid(chart: Grid) -> Markup:
     rows, columns = chart.values.shape
-    letters = min(max((len(name) for name in chart.rows), default=1), LONGEST)
-    left, right, top = 10 + letters * LETTER, WIDTH - 8.0, 20.0 if chart.y_label else 6.0
+    left = 10 + _wide([_short(name) for name in chart.rows]) if rows <= MANY else 10.0
+    right, top = WIDTH - 8.0, 20.0 if chart.y_label else 6.0
     wide = (right - left) / max(columns, 1)
     tall = min(max(wide, 12.0), 30.0) if columns == rows else 22.0
-    tall = tall if rows <= 20 else 300 / rows
+    tall = tall if rows <= MANY else 300 / rows
     bottom = top + tall * rows
     parts = [_text(2, 12, chart.y_label, css="soft")] if chart.y_label else []
     for i in range(rows):
         y = top + tall * i
-        if rows <= 20:
+        if rows <= MANY:
             parts.append(_named(left - 6, y + tall / 2 + 4, chart.rows[i]))
         for j in range(columns):
             value = float(chart.values[i, j])
@@ -258,7 +264,7 @@ def _cell(chart: Grid, i: int, j: int, x: float, y: float, wide: float, tall: fl
     text = chart.texts[i][j]
     tip = f"<title>{escape(f'{chart.rows[i]} → {chart.columns[j]}: {text}')}</title>"
     key = f' data-key="{escape(chart.name)}/{i}/{j}"'
-    if wide >= len(text) * LETTER + 2 and tall >= 13:
+    if wide >= _wide([text]) + 2 and tall >= 13:
         css = "inverse" if strength > 0.5 else ""
         cell += _text(x + wide / 2, y + tall / 2 + 4, text, anchor="middle", css=css, more=key)
     return f"<g>{tip}{cell}</g>"
@@ -270,17 +276,15 @@ def _columns(chart: Grid, left: float, right: float, wide: float, bottom: float)
         low, high = chart.x_range
         at = [(left + (t - low) / (high - low) * (right - left), shown(t)) for t in ticks(low, high) if high > low]
         return bottom + 16, [_text(x, bottom + 14, name, anchor="middle") for x, name in at]
-    longest = max((len(name) for name in chart.columns), default=0)
-    if longest * LETTER + 6 <= wide:
+    if _wide(chart.columns) + 6 <= wide:
         names = [
             _text(left + wide * (j + 0.5), bottom + 14, name, anchor="middle") for j, name in enumerate(chart.columns)
         ]
         return bottom + 16, names
-    if wide < 11:  # names would lie on each other
+    if len(chart.columns) > MANY:  # names would lie on each other; they are in the cells' tooltips
         return bottom, []
-    letters = min(longest, LONGEST)
     names = []
     for j, name in enumerate(chart.columns):
         x, y = left + wide * (j + 0.5) + 4, bottom + 10
         names.append(_named(x, y, name, more=f' transform="rotate(-38 {x:.1f} {y:.1f})"'))
-    return bottom + 12 + letters * LETTER * 0.62, names
+    return bottom + 12 + _wide([_short(name) for name in chart.columns]) * 0.62, names

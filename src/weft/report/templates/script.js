@@ -66,7 +66,9 @@
     get("more").hidden = found.length <= shown;
   };
   for (const control of [byTask, byWord, byRight, byOrder]) {
-    if (control) control.addEventListener("input", () => { shown = PAGE; draw(); });
+    for (const event of ["input", "change"]) {
+      if (control) control.addEventListener(event, () => { shown = PAGE; draw(); });
+    }
   }
   get("more").addEventListener("click", () => { shown += PAGE; draw(); });
   draw();
