@@ -11,6 +11,8 @@ from weft.report.run import Run
 from weft.report.scores import Scores
 
 VIEWS = ("step", "time")
+PAIRS = 8
+"""lines of conflicts in one chart"""
 TRAIN, DEV = Colour(1), Colour(0)
 
 
@@ -137,15 +139,24 @@ def conflict_charts(run: Run, pairs: Sequence[PairConflict]) -> list[Chart]:
     for pair in pairs:
         i, j = (tasks.index(task) for task in pair.tasks)
         means[i, j] = means[j, i] = pair.mean
+    worst = sorted(pairs, key=lambda pair: pair.mean)[:PAIRS]
     lines = [
-        Line(pair.curve.steps, pair.curve.values, " / ".join(pair.tasks), Colour(i)) for i, pair in enumerate(pairs)
+        Line(pair.curve.steps, pair.curve.values, " / ".join(pair.tasks), Colour(i)) for i, pair in enumerate(worst)
     ]
+    some = f"The {PAIRS} pairs that conflict most, of {len(pairs)}." if len(pairs) > PAIRS else ""
     note = "Cosine between the tasks' gradients on the body: below 0 they pull it apart."
     charts: list[Chart] = [
         Grid(
             "conflicts", "Gradient conflicts, mean", "", "", tasks, tasks, means, _two(means), diverging=True, note=note
         ),
-        Plot("conflicts-over-time", "Gradient conflicts over time", "optimizer step", "cosine", [*lines, Rule(y=0.0)]),
+        Plot(
+            "conflicts-over-time",
+            "Gradient conflicts over time",
+            "optimizer step",
+            "cosine",
+            [*lines, Rule(y=0.0)],
+            note=some,
+        ),
     ]
     by_layer = learning.conflicts_by_layer(run)
     if by_layer is not None:

@@ -9,6 +9,8 @@ from weft.report.run import TaskRun
 
 DOTS = 1200
 """more dots hide each other: of a larger set evenly spaced rows are drawn"""
+CURVES = 8
+"""more curves cannot be told apart"""
 PLACES = 6
 """colours in a picture of embeddings: labels beyond that, or numbers, share one"""
 
@@ -31,9 +33,10 @@ def class_charts(task: TaskRun, found: ClassFindings) -> list[Chart]:
 
 def roc_chart(task: TaskRun, found: ClassFindings) -> Plot:
     many = len(found.rocs) > 1
+    drawn = found.rocs if len(found.rocs) <= CURVES else sorted(found.rocs, key=lambda roc: roc.auc)[:CURVES]
     marks: list[Mark] = [
         Line(roc.false_positives, roc.true_positives, f"{roc.name} · AUC {roc.auc:.3f}", Colour(i))
-        for i, roc in enumerate(found.rocs)
+        for i, roc in enumerate(drawn)
     ]
     title = "ROC of every cut" if task.kind == "ordinal" and many else "ROC of every class" if many else "ROC"
     return Plot(
@@ -44,6 +47,7 @@ def roc_chart(task: TaskRun, found: ClassFindings) -> Plot:
         [*marks, Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "guessing", Colour(6), dashed=True)],
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.02),
+        note=f"The {CURVES} hardest of {len(found.rocs)} are drawn." if drawn is not found.rocs else "",
     )
 
 
