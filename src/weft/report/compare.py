@@ -1,6 +1,6 @@
 """Several runs side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,24 +141,27 @@ def gap_charts(found: Comparison, gaps: Sequence[Gap]) -> list[Chart]:
 
 
 def curve_charts(found: Comparison) -> list[Chart]:
-    """Dev scores of all runs over each other."""
+    """Dev scores and losses of all runs over each other."""
     unit = clock([scores.run for scores in found.scores])
     charts: list[Chart] = []
     for view in VIEWS:
-        for task in [*found.tasks, *(["overall"] if found.whole else [])]:
-            metric = "overall" if task == "overall" else found.scores[0].primary[task]
-            lines = []
-            for i, scores in enumerate(found.scores):
-                if task == "overall":
-                    curve = learning.overall_curve(scores.run)
-                else:
-                    curve = learning.curves(scores.run, task, metric).dev_score
-                if len(curve.steps):
-                    x = place(curve, view, unit)
-                    lines.append(Line(x, curve.values, scores.run.label, Colour(i), dots=True))
-            title = task if task == metric else f"{task}: {metric}"
-            if lines:
-                charts.append(
-                    Plot(f"{task}-over-by-{view}", title, x_label(view, unit), f"dev {metric}", lines, group=view)
-                )
+        for name, title, y_label, curves in _curves(found):
+            lines = [
+                Line(place(curve, view, unit), curve.values, label, Colour(i), dots=True)
+                for i, (label, curve) in enumerate(zip(found.labels, curves, strict=True))
+                if len(curve.steps)
+            ]
+            if max((len(line.x) for line in lines), default=0) > 1:
+                charts.append(Plot(f"{name}-over-by-{view}", title, x_label(view, unit), y_label, lines, group=view))
     return charts
+
+
+def _curves(found: Comparison) -> Iterator[tuple[str, str, str, list[learning.Curve]]]:
+    """(name, title, y label, one curve for each run) of all that is drawn over each other."""
+    if found.whole:
+        yield "overall", "overall", "dev overall", [learning.overall_curve(scores.run) for scores in found.scores]
+    for task in found.tasks:
+        metric = found.scores[0].primary[task]
+        own = [learning.curves(scores.run, task, metric) for scores in found.scores]
+        yield task, f"{task}: {metric}", f"dev {metric}", [curves.dev_score for curves in own]
+        yield f"{task}-loss", f"{task}: loss", "dev loss", [curves.dev_loss for curves in own]

@@ -59,7 +59,9 @@ def learning_charts(run: Run) -> list[Chart]:
             _line(learning.overall_curve(run), view, unit, "dev", DEV, dots=True),
             *_best(run, view, unit),
         ]
-        charts.append(Plot(f"overall-by-{view}", "Overall score", x_label(view, unit), "overall", marks, group=view))
+        if len(run.evaluations) > 1:  # one value is no curve
+            name = f"overall-by-{view}"
+            charts.append(Plot(name, "Overall score", x_label(view, unit), "overall", marks, group=view))
         for task, metric in run.primary().items():
             found = learning.curves(run, task, metric)
             loss = [
@@ -73,7 +75,7 @@ def learning_charts(run: Run) -> list[Chart]:
             ]
             for what, label, lines in (("loss", "loss", loss), ("score", metric, score)):
                 kept = [line for line in lines if len(line.x)]
-                if kept:
+                if max((len(line.x) for line in kept), default=0) > 1:
                     charts.append(
                         Plot(
                             f"{task}-{what}-by-{view}",

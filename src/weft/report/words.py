@@ -1,5 +1,7 @@
 """What a report says in words about a run."""
 
+import numpy as np
+
 from weft.report.run import Run
 from weft.report.scores import Scores
 
@@ -33,10 +35,12 @@ def facts(run: Run, scores: Scores) -> list[tuple[str, str, str]]:
         last = max(record["epoch"] for record in run.evaluations)
         found.append(("best epoch", f"{best['epoch']} of {last}", f"after step {best['step']:,}"))
     found.append(("training time", duration(run.seconds), f"{steps:,} steps"))
-    if steps:
-        tokens = sum(record["tokens"] for record in run.steps)
-        rate = f"{tokens / run.seconds:,.0f} tokens a second" if run.seconds else ""
-        found.append(("cost per step", f"{run.seconds / steps:.2f} s", rate))
+    if len(run.steps) > 1:
+        # the median: between some steps lie evaluations
+        cost = float(np.median(np.diff([record["seconds"] for record in run.steps])))
+        tokens = float(np.mean([record["tokens"] for record in run.steps]))
+        rate = f"{tokens / cost:,.0f} tokens a second" if cost > 0 else ""
+        found.append(("cost per step", f"{cost:.2f} s", rate))
     if run.result is not None:
         found.append(("parameters", _millions(run.result["parameters"]), "body and heads"))
     return found
