@@ -27,7 +27,7 @@ def report(
         raise UserError(f"--figures {figures}: is a file; name a folder")
     from rich.console import Console
 
-    from weft.report.page import write_report
+    from weft.report.page import write_page
     from weft.report.run import read_runs
 
     found = read_runs(runs)
@@ -36,7 +36,7 @@ def report(
 
         print_report(found, Console(highlight=False))
     if out is not None:
-        write_report(runs, out)
+        write_page(found, out)
         typer.echo(f"{out}  {out.stat().st_size / 1000:,.0f} kB", err=text)
     if figures is not None:
         from weft.report.figures import write_figures

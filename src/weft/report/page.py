@@ -25,7 +25,11 @@ from weft.report.words import duration, facts, lead, missing, notes
 
 def write_report(folders: Sequence[Path], path: Path) -> None:
     """Write the page about the runs in `folders`."""
-    text = page(read_runs(folders))
+    write_page(read_runs(folders), path)
+
+
+def write_page(runs: Sequence[Run], path: Path) -> None:
+    text = page(runs)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
