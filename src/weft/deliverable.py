@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weft.card import model_card
 from weft.content import read_json
 from weft.data.dataset import Dataset
 from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
+from weft.evaluation.calibration import fit_temperature
 from weft.evaluation.metrics import decide
 from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
@@ -26,7 +29,15 @@ CHECKED = ("config.json", "model.safetensors", "heads.safetensors", "tokenizer.j
 """what decides a model's answers; weft.json holds their checksums and its own"""
 
 
-def save_model(network: Network, tokenizer: Tokenizer, recipe: Recipe, evaluation: Evaluation, folder: Path) -> None:
+def save_model(
+    network: Network,
+    tokenizer: Tokenizer,
+    recipe: Recipe,
+    evaluation: Evaluation,
+    train: Mapping[str, Dataset],
+    dev: Mapping[str, Dataset],
+    folder: Path,
+) -> None:
     """The deliverable: opens in `transformers` as it is, and in weft with all tasks."""
     save_weights(network, folder)
     tokenizer.save(folder)
@@ -35,10 +46,27 @@ def save_model(network: Network, tokenizer: Tokenizer, recipe: Recipe, evaluatio
         labels = network.task(name).labels
         tasks[name] = {**vars(labels), "names": list(labels.names)}
     content = {"format": FORMAT, "recipe": as_dict(recipe), "labels": tasks}
+    if recipe.calibrate:
+        content["temperatures"] = _temperatures(evaluation, dev)
     content["checksums"] = {name: sha256(folder / name) for name in CHECKED}
     content["own_checksum"] = _digest(content)
     (folder / "weft.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(model_card(recipe, evaluation), encoding="utf-8")
+    (folder / "README.md").write_text(model_card(recipe, evaluation, train, dev), encoding="utf-8")
+
+
+def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:
+    """The temperature of each task with classes that fits its dev rows best."""
+    return {
+        name: fit_temperature(evaluation.predictions[name], dataset.targets)
+        for name, dataset in dev.items()
+        if not dataset.labels.is_numeric
+    }
+
+
+def read_temperatures(folder: Path) -> dict[str, float]:
+    """What the probabilities of each task are tempered by; empty for a model that was not calibrated."""
+    content = json.loads((folder / "weft.json").read_text(encoding="utf-8"))
+    return {str(name): float(value) for name, value in content.get("temperatures", {}).items()}
 
 
 def adopt_heads(network: Network, folder: Path) -> list[str]:
@@ -88,39 +116,8 @@ def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def model_card(recipe: Recipe, evaluation: Evaluation) -> str:
-    """What a person needs to know before using the model."""
-    scores = "\n".join(
-        f"| {name} | {config.kind} | {config.reading} | "
-        + ", ".join(f"{metric} {value:.3f}" for metric, value in evaluation.scores[name].items() if metric != "n")
-        + f" | {evaluation.scores[name]['n']} |"
-        for name, config in recipe.tasks.items()
-    )
-    first = next(iter(recipe.tasks))
-    second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
-    return f"""# {recipe.name}
-
-One BERT body with {len(recipe.tasks)} heads, fine-tuned by weft from `{Path(recipe.body).name}`.
-
-| task | kind | reading | dev scores | rows |
-| --- | --- | --- | --- | --- |
-{scores}
-
-The scores are of the epoch that scored best on these same dev rows, so they are a little optimistic.
-
-```python
-import weft
-
-model = weft.load(".")
-model.predict("{first}", ["..."]{second})
-```
-
-`transformers.AutoModel.from_pretrained` opens the same folder as a plain BERT body.
-"""
-
-
 def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:
-    """TASK.parquet for each task: texts, label and prediction of every dev row."""
+    """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
     for name, dataset in datasets.items():
         predictions = evaluation.predictions[name]
         rows = range(len(dataset))
@@ -135,7 +132,10 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
             columns["prediction"] = _named(labels, decide(predictions, dataset.targets))
             for i, label in enumerate(labels.names):
                 columns[f"p_{label}"] = predictions[:, i]
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+        plane = evaluation.planes[name]
+        columns |= {"pca_1": plane.points[:, 0], "pca_2": plane.points[:, 1]}
+        table = pa.table(columns).replace_schema_metadata({"pca_explained": json.dumps(plane.explained)})
+        pq.write_table(table, folder / f"{name}.parquet")
 
 
 def _named(labels: Labels, classes: Targets) -> list[Any]:

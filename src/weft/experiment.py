@@ -25,11 +25,13 @@ from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
 from weft.recipe import Recipe, as_dict, recipe_toml
+from weft.report.page import write_report
 from weft.schedules.base import Feed
 from weft.schedules.plan import Plan, SegmentPlan, Stretched
 from weft.tasks.class_weights import class_weights
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
+from weft.trackers.follower import Follower
 from weft.training.checkpoint import settings_of
 from weft.training.environment import environment
 from weft.training.optimizer import build_optimizer
@@ -230,21 +232,28 @@ def train(
     content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
     settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
     _refuse_other_run(out, settings, resume)
+    trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in recipe.trackers]
     run = RunFolder(out, resume=resume)  # nothing is written before this line
+    followers = [Follower(tracker, listener.noted) for tracker in trackers]
+    run.followers += followers
     try:
         (out / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf-8")
         run.write_json("environment.json", environment(made.step.device))
         for note in made.notes:
             listener.noted(note)
+        train = {name: task.train for name, task in made.data.items()}
         dev = {name: task.dev for name, task in made.data.items()}
 
         def save_best(evaluation: Evaluation) -> None:
             run.replace_folder("predictions", lambda to: save_predictions(evaluation, dev, to))
-            run.replace_folder("model", lambda to: save_model(network, made.tokenizer, recipe, evaluation, to))
+            run.replace_folder(
+                "model", lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
+            )
 
         trainer = Trainer(
             network=network,
             dev=dev,
+            train_sample=_train_sample(recipe, made.data),
             plan=plan,
             step=made.step,
             rates=build_rates(recipe, plan),
@@ -259,6 +268,7 @@ def train(
         progress = trainer.fit()
         result = _result(recipe, run, network, progress.seconds, progress.tokens)
         run.write_json("result.json", result)
+        write_report([out], out / "report.html")
         return result
     except (OSError, SafetensorError) as error:
         raise RunError(
@@ -266,7 +276,14 @@ def train(
             "make room or mend the folder, then go on with --resume"
         ) from None
     finally:
+        for follower in followers:
+            follower.close()
         run.close()
+
+
+def _train_sample(recipe: Recipe, data: dict[str, TaskData]) -> dict[str, Dataset]:
+    rows = recipe.log.train_rows
+    return {name: task.train.sample(rows, recipe.seed) for name, task in data.items()} if rows else {}
 
 
 def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None:

@@ -1,7 +1,7 @@
 """What a user loads: a trained body with its heads, ready to answer."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from weft.data.masking import mask
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import read_model
+from weft.deliverable import read_model, read_temperatures
 from weft.errors import UserError
+from weft.evaluation.calibration import temper
 from weft.experiment import build_network, build_reader, choose_device, task_files
 from weft.recipe import Recipe
 from weft.tasks.inference import answers, vectors
@@ -42,11 +43,20 @@ class Prediction:
 class Model:
     """Load one with `weft.load(folder)`."""
 
-    def __init__(self, network: Network, tokenizer: Tokenizer, recipe: Recipe, device: torch.device) -> None:
+    def __init__(
+        self,
+        network: Network,
+        tokenizer: Tokenizer,
+        recipe: Recipe,
+        device: torch.device,
+        temperatures: Mapping[str, float] | None = None,
+    ) -> None:
+        """`temperatures` by task, for a model that was calibrated."""
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.recipe = recipe
         self.device = device
+        self.temperatures = dict(temperatures or {})
 
     @property
     def tasks(self) -> list[str]:
@@ -72,6 +82,9 @@ class Model:
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         rows = [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
         values = answers(self.network, task, rows, self.device)
+        if task in self.temperatures:
+            multilabel = self.network.task(task).labels.kind == "multilabel"
+            values = temper(values, self.temperatures[task], multilabel=multilabel)
         return [self._prediction(task, value) for value in values]
 
     def embed(self, texts: Sequence[str], task: str | None = None) -> NDArray[np.float32]:
@@ -97,6 +110,13 @@ class Model:
             labels = self.network.task(name).labels
             datasets[name] = source.dataset_of(files[name], labels) if files else source.dataset(split, labels)
         return evaluate(self.network, datasets, 0, self.device)
+
+    def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
+        """The texts of each row of a split of the files it was trained with."""
+        self._require(task)
+        source = task_files(self.recipe, task, self.tokenizer, data_dir)
+        dataset = source.dataset(split, self.network.task(task).labels)
+        return [tuple(dataset.texts(row)) for row in range(len(dataset))]
 
     def _require(self, task: str) -> None:
         if task not in self.recipe.tasks:
@@ -134,4 +154,4 @@ def load(folder: str | Path, device: str = "auto") -> Model:
     recipe, labels = read_model(path)
     network = build_network(recipe, labels, path)
     load_heads(network, path)
-    return Model(network, Tokenizer.load(path), recipe, choose_device(device))
+    return Model(network, Tokenizer.load(path), recipe, choose_device(device), read_temperatures(path))

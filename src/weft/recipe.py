@@ -20,6 +20,7 @@ from weft.schedules.batch_round_robin import BatchRoundRobinConfig
 from weft.surgery import SurgeryConfig
 from weft.surgery.none import NoSurgeryConfig
 from weft.tasks.config import TaskConfig
+from weft.trackers import TrackerConfig
 from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
@@ -49,6 +50,10 @@ class Recipe(Config):
     """whether the body adds an embedding for the first and for the second text of a pair"""
     patience: int | None = Field(default=None, ge=1)
     """stop after so many evaluations without a better dev score; never unless said"""
+    calibrate: bool = False
+    """fit a temperature for each class task's probabilities on the dev rows, and save it with the model"""
+    trackers: tuple[TrackerConfig, ...] = ()
+    """who else gets the log: tensorboard, mlflow"""
     tasks: dict[str, TaskConfig] = Field(min_length=1)
     schedule: ScheduleConfig = BatchRoundRobinConfig()
     trainable: TrainableConfig = FullConfig()

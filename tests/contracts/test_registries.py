@@ -22,6 +22,7 @@ from weft.randomness import seeded
 from weft.regularizers import RegularizerConfig
 from weft.schedules import ScheduleConfig
 from weft.surgery import SurgeryConfig
+from weft.trackers import TrackerConfig
 from weft.training.trainable import TrainableConfig
 from weft.types import Encoded
 from weft.weighting import WeightingConfig
@@ -35,6 +36,7 @@ REGISTRIES = {
     "nn/pooling": PoolingConfig,
     "schedules": ScheduleConfig,
     "surgery": SurgeryConfig,
+    "trackers": TrackerConfig,
     "weighting": WeightingConfig,
     "training/trainable.py": TrainableConfig,
 }

@@ -32,7 +32,7 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "step": [(Step, "_backward")],
     "between steps": [(run_folder.RunFolder, "log")],
     "checkpoint": [(checkpoint, "sync")],
-    "evaluation": [(trainer, "answers")],
+    "evaluation": [(trainer, "run_over")],
     "saving the model": [(deliverable, "save_weights"), (run_folder, "sync")],
 }
 

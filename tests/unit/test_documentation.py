@@ -15,7 +15,7 @@ from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md")
+PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md", "report.md")
 
 
 @pytest.mark.parametrize("config", [Recipe, TaskConfig, OptimizerConfig, CheckpointConfig])

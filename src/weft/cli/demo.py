@@ -58,6 +58,7 @@ def demo(
             console.print(f"  {answer:24}  {'  |  '.join(texts)}", soft_wrap=True)
 
     console.print("\n[bold]What next[/bold]")
+    console.print(f"  open {folder / 'report.html'}      what it learnt, and its mistakes", soft_wrap=True)
     console.print(f'  weft predict {folder} sentiment "your own sentence"')
     console.print(f"  weft evaluate {folder}")
     console.print("  weft init your-file.csv -o my-task.toml      a recipe for your own data", soft_wrap=True)

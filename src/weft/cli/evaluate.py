@@ -23,8 +23,7 @@ def evaluate(
 ) -> None:
     """Score a trained model."""
     options.require_folder(data_dir)
-    if split not in ("train", "dev", "test"):
-        raise UserError(f"--split {split}: expected train, dev or test")
+    options.require_split(split)
     files = {}
     for item in file or []:
         task, equals, path = item.partition("=")

@@ -26,6 +26,11 @@ def require_folder(path: Path | None) -> None:
         raise UserError(f"--data-dir {path}: there is no such folder")
 
 
+def require_split(split: str) -> None:
+    if split not in ("train", "dev", "test"):
+        raise UserError(f"--split {split}: expected train, dev or test")
+
+
 def budget_steps(text: str | None) -> int | None:
     """`steps=300` -> 300"""
     if text is None:

@@ -125,6 +125,6 @@ def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> No
     minutes, seconds = divmod(round(result["seconds"]), 60)
     console.print(
         f"\n{result['steps']:,} steps in {minutes}:{seconds:02d}, best after step {result['best_step']:,}. "
-        f"The model is in {folder / 'model'}",
+        f"The model is in {folder / 'model'}, a report in {folder / 'report.html'}",
         soft_wrap=True,
     )

@@ -1,5 +1,7 @@
 """The rows of one task and one split, and batches of them."""
 
+from copy import copy
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from weft.data.labels import LabelColumn, Labels, Targets
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import TokenizedFile
 from weft.errors import UserError
+from weft.randomness import generator
 from weft.types import Batch, Rows
 
 
@@ -56,6 +59,15 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def sample(self, count: int, seed: int) -> "Dataset":
+        """Some of the rows, always the same for a seed; all of them if there are no more than `count`."""
+        if count >= len(self):
+            return self
+        chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
+        part = copy(self)
+        part.rows, part.targets = self.rows[chosen], self.targets[chosen]
+        return part
 
     def sequences(self, row: int) -> list[TokenSequence]:
         ids = [self.file.ids(column, int(self.rows[row])) for column in self.columns]

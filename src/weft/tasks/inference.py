@@ -1,13 +1,17 @@
 """Runs a network over many rows without training it: long batches, no dropout, every text once."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
+from weft.evaluation.plane import Plane, principal_plane
 from weft.tasks.network import Network
 from weft.tasks.task import Task
 
@@ -59,14 +63,51 @@ def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
     """[n, classes] probabilities or [n] numbers (on the scale of training) for rows of one or two sequences."""
-    task = network.task(name)
+    with _at_rest(network):
+        result: NDArray[np.float64] = (
+            network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
+        )
+        return result
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a network makes of a whole set."""
+
+    predictions: NDArray[np.float64]
+    """[n, classes] probabilities or [n] numbers, on the scale of training"""
+    loss: float
+    """mean over rows, without a regularizer's term"""
+    plane: Plane
+    """the rows' vectors in two dimensions; of a bi reading the distance |u - v| of its two"""
+
+
+@torch.no_grad()
+def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored:
+    """Predictions, loss and vectors of every row, from one pass."""
+    task = network.task(dataset.task)
+    with _at_rest(network):
+        rows = [dataset.sequences(row) for row in range(len(dataset))]
+        sides = _sides(network, dataset.task, rows, device)
+        output = task.outputs(sides)
+        target = torch.from_numpy(dataset.targets).to(device)
+        loss = float(task.losses(output, target).double().mean())
+        vectors = sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()
+        return Scored(task.loss.read(output).double().cpu().numpy(), loss, principal_plane(vectors.cpu().numpy()))
+
+
+@contextmanager
+def _at_rest(network: Network) -> Iterator[None]:
+    """No dropout inside; afterwards as before."""
     was_training = network.training
     network.eval()
     try:
-        sides = len(rows[0])
-        flat = [row[side] for side in range(sides) for row in rows]
-        parts = list(vectors(network, task, flat, device).split(len(rows)))
-        result: NDArray[np.float64] = task.read(parts).double().cpu().numpy()
-        return result
+        yield
     finally:
         network.train(was_training)
+
+
+def _sides(network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device) -> list[Tensor]:
+    """One vector [n, width] for each row, or two for a bi reading."""
+    flat = [row[side] for side in range(len(rows[0])) for row in rows]
+    return list(vectors(network, network.task(name), flat, device).split(len(rows)))

@@ -33,6 +33,8 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
+        self.followers: list[Callable[[dict[str, Any]], None]] = []
+        """who else gets every record of the log"""
         self.recover()
 
     def close(self) -> None:
@@ -52,6 +54,8 @@ class RunFolder:
     def log(self, record: dict[str, Any]) -> None:
         with self.metrics.open("a", encoding="utf-8") as handle:
             handle.write(json.dumps(without_nan(record), allow_nan=False) + "\n")
+        for follow in self.followers:
+            follow(record)
 
     def metrics_size(self) -> int:
         """Bytes in the log, all of them on the disk."""

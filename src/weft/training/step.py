@@ -40,6 +40,8 @@ class LogConfig(Config):
     """log the cosine of every pair of task gradients each so many steps; never unless said"""
     conflicts_by_layer: bool = False
     """log it for each layer of the body too"""
+    train_rows: int = Field(default=64, ge=0)
+    """train rows of each task that every evaluation scores beside the dev rows, to see overfitting; 0 for none"""
 
     @model_validator(mode="after")
     def _layers_need_conflicts(self) -> "LogConfig":

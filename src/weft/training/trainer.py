@@ -16,8 +16,9 @@ from torch import nn
 from weft.data.dataset import Dataset
 from weft.errors import Interrupted
 from weft.evaluation.metrics import Predictions, decide, overall, score
+from weft.evaluation.plane import Plane
 from weft.schedules.plan import Plan
-from weft.tasks.inference import answers
+from weft.tasks.inference import run_over
 from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.phases import Rates
@@ -35,6 +36,10 @@ class Evaluation:
     scores: dict[str, dict[str, float]]
     overall: float
     predictions: dict[str, Predictions]
+    losses: dict[str, float]
+    """each task's loss over all rows, without dropout and regularizer"""
+    planes: dict[str, Plane]
+    """each task's rows as their vectors lie in two dimensions"""
 
 
 class Listener(Protocol):
@@ -54,6 +59,7 @@ class Trainer:
         *,
         network: Network,
         dev: Mapping[str, Dataset],
+        train_sample: Mapping[str, Dataset],
         plan: Plan,
         step: Step,
         rates: Rates,
@@ -67,6 +73,8 @@ class Trainer:
     ) -> None:
         self.network = network
         self.dev = dev
+        self.train_sample = train_sample
+        """train rows that are scored too, to see overfitting; may be empty"""
         self.plan = plan
         self.step = step
         self.rates = rates
@@ -135,8 +143,12 @@ class Trainer:
             self._phase = number
 
     def _evaluate(self, seconds: float) -> None:
-        evaluation = evaluate(self.network, self.dev, self.progress.step, self.step.device)
         progress = self.progress
+        evaluation = evaluate(self.network, self.dev, progress.step, self.step.device)
+        seen: dict[str, Any] = {"losses": evaluation.losses}
+        if self.train_sample:
+            train = evaluate(self.network, self.train_sample, progress.step, self.step.device)
+            seen |= {"train": train.scores, "train_losses": train.losses}
         # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
         worth = evaluation.overall if np.isfinite(evaluation.overall) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
@@ -154,6 +166,7 @@ class Trainer:
                 "epoch": self.plan.epoch(progress.step - 1) if progress.step else 0,
                 "dev": evaluation.scores,
                 "overall": evaluation.overall,
+                **seen,
                 "best": is_best,
                 "warnings": warnings,
                 "seconds": round(seconds, 3),
@@ -194,14 +207,19 @@ class Trainer:
 
 def evaluate(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
     """Score every task on a split."""
-    scores, predictions, primary = {}, {}, {}
-    for name, dataset in datasets.items():
-        rows = [dataset.sequences(row) for row in range(len(dataset))]
-        predictions[name] = answers(network, name, rows, device)
-        task = network.task(name)
-        scores[name] = score(dataset.labels, task.metrics, dataset.targets, predictions[name])
-        primary[name] = task.primary
-    return Evaluation(step, scores, overall(scores, primary), predictions)
+    seen = {name: run_over(network, dataset, device) for name, dataset in datasets.items()}
+    scores = {
+        name: score(dataset.labels, network.task(name).metrics, dataset.targets, seen[name].predictions)
+        for name, dataset in datasets.items()
+    }
+    return Evaluation(
+        step,
+        scores,
+        overall(scores, {name: network.task(name).primary for name in datasets}),
+        {name: one.predictions for name, one in seen.items()},
+        {name: one.loss for name, one in seen.items()},
+        {name: one.plane for name, one in seen.items()},
+    )
 
 
 def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:

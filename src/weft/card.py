@@ -1,0 +1,153 @@
+"""The model card: what a person needs to know before using a model, in the hub's format."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from weft.data.dataset import Dataset
+from weft.evaluation.bootstrap import Interval, interval, resampled
+from weft.evaluation.reference import guessing
+from weft.recipe import Recipe, recipe_toml
+from weft.training.trainer import Evaluation
+
+TASK_TYPES = {
+    "classification": "text-classification",
+    "ordinal": "text-classification",
+    "multilabel": "text-classification",
+    "regression": "sentence-similarity",
+}
+"""how the hub calls each kind"""
+
+
+def model_card(recipe: Recipe, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]) -> str:
+    """README.md of a model folder."""
+    spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
+    parts = [
+        f"---\n{_metadata(recipe, evaluation, dev)}\n---\n",
+        f"# {recipe.name}\n",
+        f"One BERT body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
+        f"fine-tuned by weft from `{_body(recipe)}`.\n",
+        f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
+        f"## Data\n\n{_data(recipe, train, dev)}",
+        f"## Limits\n\n{_limits(recipe)}",
+        f"## How to load it\n\n{_loading(recipe)}",
+        f"## Recipe\n\n```toml\n{_public_recipe(recipe)}```\n",
+    ]
+    return "\n".join(parts)
+
+
+def _metadata(recipe: Recipe, evaluation: Evaluation, dev: Mapping[str, Dataset]) -> str:
+    from huggingface_hub import EvalResult, ModelCardData
+
+    results = [
+        EvalResult(
+            task_type=TASK_TYPES[recipe.tasks[task].kind],
+            task_name=task,
+            dataset_type=task,
+            dataset_name=f"{task} ({len(dev[task])} dev rows)",
+            dataset_split="dev",
+            metric_type=metric,
+            metric_value=round(value, 4),
+        )
+        for task, scores in evaluation.scores.items()
+        for metric, value in scores.items()
+        if metric != "n" and value == value
+    ]
+    is_hub = "/" in recipe.body and not Path(recipe.body).is_absolute()
+    data = ModelCardData(
+        model_name=recipe.name,
+        library_name="transformers",
+        base_model=recipe.body if is_hub else None,
+        tags=["weft", "multi-task", "bert", *sorted({TASK_TYPES[task.kind] for task in recipe.tasks.values()})],
+        metrics=sorted({result.metric_type for result in results}),
+        eval_results=results or None,
+    )
+    return data.to_yaml().rstrip()
+
+
+def _intervals(task: str, dev: Dataset, evaluation: Evaluation) -> dict[str, Interval | None]:
+    labels, targets, predictions = dev.labels, dev.targets, evaluation.predictions[task]
+    if labels.is_numeric:
+        targets, predictions = labels.in_units(targets.astype(float)), labels.in_units(predictions)
+    metrics = [metric for metric in evaluation.scores[task] if metric != "n"]
+    return {metric: interval(values) for metric, values in resampled(metrics, targets, predictions, task).items()}
+
+
+def _scores(
+    recipe: Recipe,
+    evaluation: Evaluation,
+    spans: Mapping[str, Mapping[str, Interval | None]],
+    dev: Mapping[str, Dataset],
+) -> str:
+    lines = ["| task | metric | dev | 95 % interval | random guess | rows |", "| --- | --- | --- | --- | --- | --- |"]
+    for task in recipe.tasks:
+        labels = dev[task].labels
+        targets = labels.in_units(dev[task].targets.astype(float)) if labels.is_numeric else dev[task].targets
+        for metric, span in spans[task].items():
+            value = evaluation.scores[task][metric]
+            shown = f"{span.low:.3f} to {span.high:.3f}" if span else "–"
+            guess = guessing(metric, targets, len(labels.names), (labels.low, labels.high))
+            score = f"{value:.3f}" if value == value else "–"
+            lines.append(f"| {task} | {metric} | {score} | {shown} | {guess:.3f} | {len(targets)} |")
+    return (
+        "\n".join(lines)
+        + "\n\nIntervals are of 1,000 bootstrap resamples of the dev rows. The scores are of the epoch that "
+        "scored best on these same rows, so they are a little optimistic.\n"
+    )
+
+
+def _data(recipe: Recipe, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]) -> str:
+    lines = ["| task | kind | reading | train rows | dev rows | labels |", "| --- | --- | --- | --- | --- | --- |"]
+    for name, task in recipe.tasks.items():
+        labels = dev[name].labels
+        shown = ", ".join(labels.names) if labels.names else f"{labels.low:g} to {labels.high:g}"
+        shown = shown.replace("|", "\\|")
+        lines.append(f"| {name} | {task.kind} | {task.reading} | {len(train[name])} | {len(dev[name])} | {shown} |")
+    masked = sorted({kind for task in recipe.tasks.values() for kind in task.data.mask})
+    note = f"\nMasked in all texts before training: {', '.join(masked)}.\n" if masked else ""
+    return "\n".join(lines) + "\n" + note
+
+
+def _limits(recipe: Recipe) -> str:
+    lines = [
+        f"- Texts are cut at {recipe.max_length} tokens; of a pair the longer one is cut first.",
+        "- It answers in the labels above, whatever it is asked; texts unlike its training data get an answer too.",
+        "- It repeats the biases of its data and of the body it started from. `weft probe` measures one of them.",
+        "- Its probabilities are calibrated on the dev rows only: expect less of them on other texts."
+        if recipe.calibrate
+        else "- Its probabilities are not calibrated: 0.9 does not mean right nine times in ten.",
+        "- The licences of the data and of the body it started from apply to it.",
+    ]
+    if recipe.body == "packaged:minilm-l6":
+        lines.append(
+            "- The body was trained on Quora duplicates and NLI pairs among others: "
+            "scores on pairs are not comparable with those of BERT base."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _loading(recipe: Recipe) -> str:
+    first = next(iter(recipe.tasks))
+    second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
+    return f"""```python
+import weft
+
+model = weft.load(".")
+model.predict("{first}", ["..."]{second})
+```
+
+`transformers.AutoModel.from_pretrained` opens the same folder as a plain BERT body, without the heads.
+"""
+
+
+def _body(recipe: Recipe) -> str:
+    return Path(recipe.body).name if Path(recipe.body).is_absolute() else recipe.body
+
+
+def _public_recipe(recipe: Recipe) -> str:
+    """The recipe without folders of the machine that trained it."""
+    tasks = {}
+    for name, task in recipe.tasks.items():
+        files = {s: Path(f).name for s in ("train", "dev", "test") if (f := getattr(task.data, s)) is not None}
+        data = task.data if task.data.hub is not None else task.data.model_copy(update=files)
+        tasks[name] = task.model_copy(update={"data": data})
+    return recipe_toml(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe)}))

@@ -1,0 +1,40 @@
+"""`weft probe`"""
+
+import json
+from typing import Annotated
+
+import typer
+
+from weft.cli import options
+
+
+def probe(
+    model: options.ModelArgument,
+    data_dir: options.DataDir = None,
+    split: Annotated[str, typer.Option("--split", help="train, dev or test.")] = "dev",
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+) -> None:
+    """Swap the gendered words in a split's texts and see how far the answers move."""
+    options.require_folder(data_dir)
+    options.require_split(split)
+    from rich.console import Console
+    from rich.table import Table
+
+    from weft import probe as probing
+    from weft.model import load
+
+    found = probing.probe(load(model, device), split, data_dir)
+    if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it
+        (model / "bias.json").write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("task", "rows", "of", "answers that change", "mean move", "largest move"):
+        table.add_column(name, justify="left" if name == "task" else "right")
+    for name, task in found["tasks"].items():
+        changed = "-" if task["changed"] is None else f"{task['changed']:.1%}"
+        moves = [f"{task[key]:.3f}" if task["rows"] else "-" for key in ("mean_move", "largest_move")]
+        table.add_row(name, f"{task['rows']:,}", f"{task['of']:,}", changed, *moves)
+    Console(highlight=False).print(table)

@@ -1,0 +1,120 @@
+"""Whether probabilities can be taken at their word, and what to do about it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from weft.data.labels import Targets
+from weft.evaluation.metrics import Predictions
+from weft.randomness import generator
+
+BINS = 10
+TINY = 1e-30
+
+
+def temper(predictions: Predictions, temperature: float, *, multilabel: bool = False) -> Predictions:
+    """Probabilities at a temperature: above 1 they move towards each other, below 1 apart; their order stays.
+
+    Dividing logits by T is raising probabilities to the power 1 / T, so this needs no logits and fits every loss.
+    """
+    clipped = np.clip(predictions, TINY, 1.0)
+    yes = np.log(clipped) / temperature
+    no = np.log(np.clip(1 - predictions, TINY, 1.0)) / temperature if multilabel else None
+    if no is not None:
+        tempered: Predictions = 1 / (1 + np.exp(no - yes))
+        return tempered
+    powers = np.exp(yes - yes.max(axis=-1, keepdims=True))
+    shared: Predictions = powers / powers.sum(axis=-1, keepdims=True)
+    return shared
+
+
+def log_loss(predictions: Predictions, targets: Targets) -> float:
+    """The mean of -log p of what is true."""
+    if targets.ndim == 2:
+        true = np.where(targets > 0.5, predictions, 1 - predictions)
+    else:
+        true = predictions[np.arange(len(targets)), targets.astype(np.int64)]
+    return float(-np.log(np.clip(true, TINY, 1.0)).mean())
+
+
+def fit_temperature(predictions: Predictions, targets: Targets) -> float:
+    """The temperature from 1/20 to 20 with the smallest log-loss."""
+    multilabel = targets.ndim == 2
+
+    def loss(log_temperature: float) -> float:
+        return log_loss(temper(predictions, float(np.exp(log_temperature)), multilabel=multilabel), targets)
+
+    found = minimize_scalar(loss, bounds=(-np.log(20), np.log(20)), method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(found.x))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often answers of a given confidence are right."""
+
+    confidence: NDArray[np.float64]
+    """[bins] mean confidence of the rows in each bin that has rows"""
+    right: NDArray[np.float64]
+    """[bins] share of them that is right"""
+    rows: NDArray[np.int64]
+
+    @property
+    def error(self) -> float:
+        """expected calibration error: the mean gap between the two, by rows"""
+        return float((self.rows * np.abs(self.confidence - self.right)).sum() / self.rows.sum())
+
+
+def reliability(predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
+    """In bins of equal width. One answer a row; for multilabel every label of a row is an answer."""
+    if targets.ndim == 2:
+        confidence = np.maximum(predictions, 1 - predictions).ravel()
+        right = ((predictions > 0.5) == (targets > 0.5)).ravel()
+    else:
+        confidence, right = predictions.max(axis=1), predictions.argmax(axis=1) == targets
+    bin_of = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    rows = np.bincount(bin_of, minlength=bins)
+    used = rows > 0
+    means = [np.bincount(bin_of, weights=values, minlength=bins)[used] / rows[used] for values in (confidence, right)]
+    return Reliability(means[0], means[1], rows[used])
+
+
+def cross_fitted(predictions: Predictions, targets: Targets) -> Predictions:
+    """Each half of the rows at the temperature of the other half: what calibration gains on rows it has not seen."""
+    order = generator(0, "calibration", len(targets)).permutation(len(targets))
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    tempered = np.empty_like(predictions)
+    for here, there in (halves, halves[::-1]):
+        own = fit_temperature(predictions[there], targets[there])
+        tempered[here] = temper(predictions[here], own, multilabel=targets.ndim == 2)
+    return tempered
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Answer the second class from this probability on."""
+
+    value: float
+    score: float
+
+
+def best_threshold(scores: NDArray[np.float64], targets: Targets, by: str) -> Threshold:
+    """The threshold with the best `accuracy`, or `f1` of the second class, for two classes.
+
+    Among equals the one nearest to a half. It lies between two rows' probabilities, never on one.
+    """
+    levels, group = np.unique(scores, return_inverse=True)
+    ones = np.bincount(group, weights=targets == 1)
+    all_rows = np.bincount(group).astype(np.float64)
+    # from everything answered 1 down to nothing: rows at or above each cut
+    above_ones = np.append(ones[::-1].cumsum()[::-1], 0.0)
+    above = np.append(all_rows[::-1].cumsum()[::-1], 0.0)
+    if by == "accuracy":
+        values = (above_ones + (len(targets) - ones.sum()) - (above - above_ones)) / len(targets)
+    else:
+        values = 2 * above_ones / np.maximum(above + ones.sum(), 1)
+    edges = np.concatenate([[0.0], (levels[:-1] + levels[1:]) / 2, [1.0]])
+    best = np.flatnonzero(values >= values.max() - 1e-12)
+    chosen = best[np.abs(edges[best] - 0.5).argmin()]
+    return Threshold(float(edges[chosen]), float(values[chosen]))

@@ -1,0 +1,142 @@
+"""How a run went, step by step, from its log."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from weft.report.chart import Values
+from weft.report.run import Run
+
+POINTS = 160
+"""a curve has at most so many; between them lie means"""
+STRIP = 96
+"""stretches of steps in the strip of tasks"""
+
+
+@dataclass(frozen=True)
+class Curve:
+    steps: Values
+    seconds: Values
+    values: Values
+
+
+@dataclass(frozen=True)
+class Curves:
+    """One task's way through a run."""
+
+    train_loss: Curve
+    """as training saw it, with dropout and regularizers"""
+    train_trend: Curve
+    """the same, averaged over a twentieth of the run"""
+    dev_loss: Curve
+    dev_score: Curve
+    train_score: Curve
+    weight: Curve
+    """what the weighting multiplied the task's gradient by"""
+
+
+def curves(run: Run, task: str, metric: str) -> Curves:
+    steps = [record for record in run.steps if task in record["losses"]]
+    return Curves(
+        train_loss=_thinned(_curve(steps, ("losses", task))),
+        train_trend=_trend(_thinned(_curve(steps, ("losses", task)))),
+        dev_loss=_curve(run.evaluations, ("losses", task)),
+        dev_score=_curve(run.evaluations, ("dev", task, metric)),
+        train_score=_curve(run.evaluations, ("train", task, metric)),
+        weight=_thinned(_curve(steps, ("weights", task))),
+    )
+
+
+def overall_curve(run: Run) -> Curve:
+    return _curve(run.evaluations, ("overall",))
+
+
+def rate_curve(run: Run) -> Curve:
+    return _thinned(_curve(run.steps, ("lr",)))
+
+
+def _curve(records: list[dict[str, Any]], keys: tuple[str, ...]) -> Curve:
+    """The value at `keys` of every record that has it."""
+    found = []
+    for record in records:
+        value: Any = record
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            found.append((record["step"], record["seconds"], value))
+    columns = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    return Curve(columns[0], columns[1], columns[2])
+
+
+def _thinned(curve: Curve) -> Curve:
+    if len(curve.steps) <= POINTS:
+        return curve
+    edges = np.linspace(0, len(curve.steps), POINTS + 1).astype(int)[:-1]
+    sizes = np.diff(np.append(edges, len(curve.steps)))
+    means = [np.add.reduceat(values, edges) / sizes for values in (curve.steps, curve.seconds, curve.values)]
+    return Curve(*means)
+
+
+def _trend(curve: Curve) -> Curve:
+    """Each value replaced by the mean of its neighbourhood, which is smaller at the ends."""
+    reach = max(len(curve.values) // 40, 1)
+    sums = np.concatenate([[0.0], curve.values.cumsum()])
+    middle = np.arange(len(curve.values))
+    low, high = np.maximum(middle - reach, 0), np.minimum(middle + reach + 1, len(curve.values))
+    return Curve(curve.steps, curve.seconds, (sums[high] - sums[low]) / np.maximum(high - low, 1))
+
+
+def strip(run: Run) -> Values:
+    """[tasks, stretches] the share of each stretch's steps that a task fed."""
+    tasks = run.task_names
+    fed = np.array([[task in record["losses"] for task in tasks] for record in run.steps], dtype=np.float64)
+    fed = fed.reshape(-1, len(tasks))
+    edges = np.unique(np.linspace(0, len(fed), min(STRIP, max(len(fed), 1)) + 1).astype(int))
+    shares = [fed[a:b].mean(axis=0) for a, b in pairwise(edges)]
+    return np.array(shares).reshape(-1, len(tasks)).T
+
+
+@dataclass(frozen=True)
+class PairConflict:
+    """How two tasks' gradients on the body lay to each other."""
+
+    tasks: tuple[str, str]
+    mean: float
+    below_zero: float
+    """share of the logged steps on which they opposed each other"""
+    steps: int
+    curve: Curve
+
+
+def conflicts(run: Run) -> list[PairConflict]:
+    pairs = dict.fromkeys(pair for record in run.conflicts for pair in record["cosines"])
+    seconds = {record["step"]: record["seconds"] for record in run.steps}
+    found = []
+    for pair in pairs:
+        records = [
+            {"step": r["step"], "seconds": seconds.get(r["step"], 0.0), "cosine": r["cosines"].get(pair)}
+            for r in run.conflicts
+        ]
+        curve = _curve(records, ("cosine",))
+        one, two = pair.split("|")
+        shares = float((curve.values < 0).mean())
+        found.append(PairConflict((one, two), float(curve.values.mean()), shares, len(curve.values), _thinned(curve)))
+    return found
+
+
+def conflicts_by_layer(run: Run) -> tuple[list[str], list[str], Values] | None:
+    """Parts of the body, pairs of tasks, and the mean cosine [parts, pairs]; None unless it was logged."""
+    records = [record for record in run.conflicts if record.get("layers")]
+    if not records:
+        return None
+    parts = list(dict.fromkeys(part for record in records for part in record["layers"]))
+    pairs = list(dict.fromkeys(pair for record in records for pair in record["cosines"]))
+    values = np.full((len(parts), len(pairs)), np.nan)
+    for i, part in enumerate(parts):
+        for j, pair in enumerate(pairs):
+            seen = [r["layers"][part][pair] for r in records if pair in r["layers"].get(part, {})]
+            if seen:
+                values[i, j] = float(np.mean(seen))
+    return parts, pairs, values

@@ -1,0 +1,174 @@
+"""One self-contained page about one run, or about several."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from weft.errors import UserError
+from weft.report import classes, compare, learning, mistakes, numbers, run_charts, task_charts
+from weft.report.chart import Chart, digits
+from weft.report.examples import LETTERS, examples
+from weft.report.recipes import recipe_differences
+from weft.report.run import Run, TaskRun, read_runs
+from weft.report.scores import Scores
+from weft.report.svg import draw, legend
+from weft.report.words import duration, facts, lead, missing, notes
+
+
+def write_report(folders: Sequence[Path], path: Path) -> None:
+    """Write the page about the runs in `folders`."""
+    write_page(read_runs(folders), path)
+
+
+def write_page(runs: Sequence[Run], path: Path) -> None:
+    text = page(runs)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def page(runs: Sequence[Run]) -> str:
+    return _run_page(runs[0]) if len(runs) == 1 else _runs_page(runs)
+
+
+def task_findings(task: TaskRun) -> dict[str, Any]:
+    """Everything about one task's dev rows: what was found, and its charts."""
+    of_numbers = numbers.find(task) if task.is_numeric else None
+    of_classes = classes.find(task) if not task.is_numeric else None
+    charts = task_charts.number_charts(task, of_numbers) if of_numbers else []
+    charts = task_charts.class_charts(task, of_classes) if of_classes else charts
+    return {
+        "name": task.name,
+        "kind": task.kind,
+        "reading": task.reading,
+        "rows": len(task.targets),
+        "numbers": of_numbers,
+        "classes": of_classes,
+        "charts": charts,
+        "mistakes": mistakes.groups(task),
+    }
+
+
+def all_charts(runs: Sequence[Run]) -> list[Chart]:
+    """Every chart of the page, for a folder of figures."""
+    if len(runs) == 1:
+        run = runs[0]
+        scores = Scores(run)
+        of_tasks = [chart for task in run.tasks.values() for chart in task_findings(task)["charts"]]
+        learnt = run_charts.learning_charts(run) if run.steps or run.evaluations else []
+        return [run_charts.score_chart(scores), *learnt, *run_charts.sharing_charts(run), *of_tasks]
+    found = compare.Comparison([Scores(run) for run in runs])
+    return [*compare.bar_charts(found), *compare.gap_charts(found, found.gaps()), *compare.curve_charts(found)]
+
+
+def _run_page(run: Run) -> str:
+    scores = Scores(run)
+    tasks = [task_findings(task) for task in run.tasks.values()]
+    learnt = run_charts.learning_charts(run) if run.steps or run.evaluations else []
+    sharing = run_charts.sharing_charts(run)
+    wrong = examples([run])
+    sections = [("scores", "Scores")]
+    sections += [("learning", "Learning")] if learnt else []
+    sections += [("sharing", "Sharing")] if sharing else []
+    sections += [(f"task-{task['name']}", task["name"]) for task in tasks]
+    sections += [("browse", "Mistakes")] if wrong else []
+    sections += [("bias", "Bias")] if run.bias else []
+    return _render(
+        "run.html",
+        title=run.recipe["name"],
+        lead=lead(run),
+        sections=[*sections, ("about", "About")],
+        label=run.label,
+        scores=scores,
+        facts=facts(run, scores),
+        notes=notes(run),
+        score_chart=run_charts.score_chart(scores),
+        learning_charts=learnt,
+        sharing_charts=sharing,
+        conflicts=learning.conflicts(run),
+        tasks=tasks,
+        examples=wrong,
+        bias=run.bias,
+        missing=missing(run),
+        recipe_text=run.recipe_text,
+        environment=json.dumps(run.environment, indent=2),
+    )
+
+
+def _runs_page(runs: Sequence[Run]) -> str:
+    found = compare.Comparison([Scores(run) for run in runs])
+    gaps = found.gaps()
+    curves = compare.curve_charts(found)
+    sections = [("scores", "Scores")]
+    sections += [("differences", "Differences")] if gaps else []
+    sections += [("curves", "Curves")] if curves else []
+    return _render(
+        "runs.html",
+        title=f"{len(runs)} runs compared",
+        lead=", ".join(found.labels),
+        sections=[*sections, ("browse", "Examples"), ("about", "About")],
+        found=found,
+        gaps=gaps,
+        notes=list(dict.fromkeys([*(note for run in runs for note in notes(run)), *found.uncomparable()])),
+        bar_charts=compare.bar_charts(found),
+        gap_charts=compare.gap_charts(found, gaps),
+        curve_charts=curves,
+        examples=examples(runs),
+        differences=recipe_differences([run.recipe for run in runs]),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("weft.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": digits,
+        "draw": draw,
+        "legend": legend,
+        "duration": duration,
+        "data": _data,
+        "cut": lambda text: text if len(text) <= LETTERS else text[: LETTERS - 1] + "…",
+    }
+    return environment
+
+
+def _data(value: Any) -> Markup:
+    """JSON that cannot end its script element, whatever texts are in it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _render(template: str, **content: Any) -> str:
+    folder = resources.files("weft.report") / "templates"
+    script = (folder / "script.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=Markup((folder / "style.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+            version=metadata.version("weft"),
+            **content,
+        )
+    )

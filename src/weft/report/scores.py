@@ -1,0 +1,118 @@
+"""The table of scores: what the model reached, how sure that is, and what it is worth."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from weft.evaluation.bootstrap import Interval, Resampled, interval, resampled, resampled_overall
+from weft.evaluation.metrics import METRICS, overall
+from weft.evaluation.reference import constant, guessing
+from weft.report.run import Run
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric of one task. None is what the run did not measure, NaN what is undefined."""
+
+    task: str
+    metric: str
+    value: float | None
+    interval: Interval | None
+    before: float | None
+    train: float | None
+    guess: float | None
+    constant: float | None
+    rows: int | None
+    is_primary: bool
+
+    @property
+    def lower_is_better(self) -> bool:
+        return METRICS[self.metric].lower_is_better
+
+
+class Scores:
+    """All scores of a run, from its predictions; of a run without them, from its log."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.primary = run.primary()
+
+    @cached_property
+    def resampled(self) -> dict[str, dict[str, Resampled]]:
+        """task -> metric -> its value on every resample of the dev rows"""
+        return {
+            name: resampled(self.run.metrics(name), task.targets, task.predictions, name)
+            for name, task in self.run.tasks.items()
+        }
+
+    @cached_property
+    def table(self) -> list[Score]:
+        return [self._score(task, metric) for task in self.run.task_names for metric in self.run.metrics(task)]
+
+    @cached_property
+    def primaries(self) -> list[Score]:
+        return [score for score in self.table if score.is_primary]
+
+    @cached_property
+    def overall(self) -> Score:
+        run = self.run
+        values = {score.task: {score.metric: score.value} for score in self.primaries}
+        guesses = {score.task: {score.metric: score.guess} for score in self.primaries}
+        whole = len(run.tasks) == len(run.task_names)
+        spread = interval(self.resampled_overall) if whole else None
+        return Score(
+            task="overall",
+            metric=next(iter(self.primary.values())),
+            value=self._overall(values) if run.tasks else _of(run.best, "overall"),
+            interval=spread,
+            before=_of(run.before, "overall"),
+            train=self._overall(_of(run.best, "train") or {}),
+            guess=self._overall(guesses),
+            constant=None,
+            rows=None,
+            is_primary=True,
+        )
+
+    @cached_property
+    def resampled_overall(self) -> Resampled:
+        return resampled_overall({t: self.resampled[t][m] for t, m in self.primary.items()}, self.primary)
+
+    def _overall(self, scores: dict[str, dict[str, float | None]]) -> float | None:
+        known = {
+            task: {self.primary[task]: value}
+            for task, own in scores.items()
+            if (value := own[self.primary[task]]) is not None
+        }
+        return overall(known, self.primary) if len(known) == len(self.primary) else None
+
+    def _score(self, name: str, metric: str) -> Score:
+        run = self.run
+        task = run.tasks.get(name)
+        common: dict[str, Any] = {
+            "task": name,
+            "metric": metric,
+            "before": _of(run.before, "dev", name, metric),
+            "train": _of(run.best, "train", name, metric),
+            "is_primary": metric == self.primary[name],
+        }
+        if task is None:
+            value = _of(run.best, "dev", name, metric)
+            return Score(value=value, interval=None, guess=None, constant=None, rows=None, **common)
+        classes = len(task.names)
+        return Score(
+            value=METRICS[metric].compute(task.targets, task.predictions),
+            interval=interval(self.resampled[name][metric]),
+            guess=guessing(metric, task.targets, classes, task.bounds),
+            constant=constant(metric, task.targets, classes),
+            rows=len(task.targets),
+            **common,
+        )
+
+
+def _of(record: Any, *keys: str) -> Any:
+    """A value deep inside a record, or None where the run did not log it."""
+    for key in keys:
+        if not isinstance(record, dict) or key not in record:
+            return None
+        record = record[key]
+    return record

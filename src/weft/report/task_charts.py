@@ -1,0 +1,166 @@
+"""Charts of one task's dev rows."""
+
+import numpy as np
+
+from weft.report.chart import Bars, Chart, Colour, Dots, Grid, Line, Mark, Plot, Rule
+from weft.report.classes import ClassFindings
+from weft.report.numbers import NumberFindings
+from weft.report.run import TaskRun
+
+DOTS = 1200
+"""more dots hide each other: of a larger set evenly spaced rows are drawn"""
+CURVES = 8
+"""more curves cannot be told apart"""
+PLACES = 6
+"""colours in a picture of embeddings: labels beyond that, or numbers, share one"""
+
+
+def class_charts(task: TaskRun, found: ClassFindings) -> list[Chart]:
+    charts: list[Chart] = []
+    if found.confusion is not None:
+        counts = found.confusion
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        whole = [[f"{int(v):,}" for v in row] for row in counts]
+        percent = [[f"{100 * v:.0f} %" for v in row] for row in shares]
+        axes = ("predicted", "true", task.names, task.names)
+        note = "Rows are the true classes."
+        charts += [
+            Grid(f"{task.name}-confusion", "Confusion, rows", *axes, counts / counts.max(), whole, note=note),
+            Grid(f"{task.name}-confusion-shares", "Confusion, share of true class", *axes, shares, percent, note=note),
+        ]
+    return [*charts, roc_chart(task, found), calibration_chart(task, found), *plane_chart(task)]
+
+
+def roc_chart(task: TaskRun, found: ClassFindings) -> Plot:
+    many = len(found.rocs) > 1
+    drawn = found.rocs if len(found.rocs) <= CURVES else sorted(found.rocs, key=lambda roc: roc.auc)[:CURVES]
+    marks: list[Mark] = [
+        Line(roc.false_positives, roc.true_positives, f"{roc.name} · AUC {roc.auc:.3f}", Colour(i))
+        for i, roc in enumerate(drawn)
+    ]
+    title = "ROC of every cut" if task.kind == "ordinal" and many else "ROC of every class" if many else "ROC"
+    return Plot(
+        f"{task.name}-roc",
+        title,
+        "false positive rate",
+        "true positive rate",
+        [*marks, Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "guessing", Colour(6), dashed=True)],
+        x_range=(0.0, 1.0),
+        y_range=(0.0, 1.02),
+        note=f"The {CURVES} hardest of {len(found.rocs)} are drawn." if drawn is not found.rocs else "",
+    )
+
+
+def calibration_chart(task: TaskRun, found: ClassFindings) -> Plot:
+    lie = found.reliability
+    shares = lie.rows / lie.rows.sum()
+    edges = np.linspace(0, 1, 11)
+    heights = np.zeros(10)
+    heights[np.minimum((lie.confidence * 10).astype(int), 9)] = shares
+    return Plot(
+        f"{task.name}-calibration",
+        "Calibration",
+        "confidence",
+        "share right",
+        [
+            Bars(edges, heights, "share of rows", Colour(6)),
+            Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "ideal", Colour(6), dashed=True),
+            Line(lie.confidence, lie.right, "model", Colour(0), dots=True),
+        ],
+        x_range=(0.0, 1.0),
+        y_range=(0.0, 1.02),
+    )
+
+
+def number_charts(task: TaskRun, found: NumberFindings) -> list[Chart]:
+    low = min(task.bounds[0], float(task.predictions.min()))
+    high = max(task.bounds[1], float(task.predictions.max()))
+    axis = (low - 0.02 * (high - low), high + 0.02 * (high - low))
+    rows = _rows(task)
+    note = _note(task, rows)
+    return [
+        Plot(
+            f"{task.name}-scatter",
+            "Predicted against true",
+            "true",
+            "predicted",
+            [
+                Line(np.array(axis), np.array(axis), "equal", Colour(6), dashed=True),
+                Dots(task.targets[rows], task.predictions[rows], "dev rows", Colour(0)),
+            ],
+            x_range=axis,
+            y_range=axis,
+            note=note,
+        ),
+        Plot(
+            f"{task.name}-residuals",
+            "Residuals",
+            "predicted − true",
+            "share of rows",
+            [Bars(found.residuals.edges, found.residuals.shares, "", Colour(0)), Rule(x=0.0)],
+        ),
+        Plot(
+            f"{task.name}-distributions",
+            "Distributions",
+            "value",
+            "share of rows",
+            [
+                Bars(found.true.edges, found.true.shares, "true", Colour(1)),
+                Bars(found.predicted.edges, found.predicted.shares, "predicted", Colour(0)),
+            ],
+        ),
+        *plane_chart(task),
+    ]
+
+
+def plane_chart(task: TaskRun) -> list[Chart]:
+    """The embeddings' two principal components, coloured by label."""
+    if task.plane is None or task.explained is None:
+        return []
+    rows = _rows(task)
+    marks: list[Mark] = []
+    for label, place, which in _labelled(task):
+        kept = rows[which[rows]]
+        if len(kept):
+            marks.append(Dots(task.plane[kept, 0], task.plane[kept, 1], label, place))
+    what = "The distance |u − v| of the two texts' embeddings." if task.reading == "bi" else ""
+    return [
+        Plot(
+            f"{task.name}-embeddings",
+            "Embeddings by label (PCA)",
+            f"first component, {task.explained[0]:.0%} of variance",
+            f"second, {task.explained[1]:.0%}",
+            marks,
+            note=" ".join(part for part in (what, _note(task, rows)) if part),
+        )
+    ]
+
+
+def _labelled(task: TaskRun) -> list[tuple[str, Colour, np.ndarray]]:
+    """(label, colour, [n] whether a row has it): classes, or fifths of a range."""
+    if task.is_numeric:
+        low, high = task.bounds
+        edges = np.linspace(low, high, 6)
+        part = np.clip(np.searchsorted(edges, task.targets, side="right") - 1, 0, 4)
+        return [(f"{edges[i]:g} to {edges[i + 1]:g}", Colour(place=0.92 * i / 4), part == i) for i in range(5)]
+    if task.kind == "multilabel":
+        first = np.where(task.targets.any(axis=1), task.targets.argmax(axis=1), -1)
+        names = [(name, first == i) for i, name in enumerate(task.names)] + [("none", first == -1)]
+    else:
+        names = [(name, task.targets == i) for i, name in enumerate(task.names)]
+    if task.kind == "ordinal":
+        last = max(len(names) - 1, 1)
+        return [(name, Colour(place=0.92 * i / last), which) for i, (name, which) in enumerate(names)]
+    if len(names) <= PLACES:
+        return [(name, Colour(i), which) for i, (name, which) in enumerate(names)]
+    common = sorted(names, key=lambda item: -int(item[1].sum()))[:PLACES]
+    rest = ~np.any([which for _, which in common], axis=0)
+    return [*((name, Colour(i), which) for i, (name, which) in enumerate(common)), ("others", Colour(PLACES), rest)]
+
+
+def _rows(task: TaskRun) -> np.ndarray:
+    return np.unique(np.linspace(0, len(task.targets) - 1, DOTS).astype(int))
+
+
+def _note(task: TaskRun, rows: np.ndarray) -> str:
+    return f"{len(rows):,} of {len(task.targets):,} rows are drawn." if len(rows) < len(task.targets) else ""

@@ -1,0 +1,130 @@
+"""The report in a terminal; plain text when it is piped."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.evaluation.bootstrap import Interval
+from weft.report import classes, mistakes, numbers
+from weft.report.compare import Comparison
+from weft.report.run import Run, TaskRun
+from weft.report.scores import Score, Scores
+from weft.report.words import duration, facts, lead, missing, notes
+
+
+def print_report(runs: Sequence[Run], console: Console) -> None:
+    if len(runs) == 1:
+        _run(runs[0], console)
+    else:
+        _runs(runs, console)
+
+
+def _run(run: Run, console: Console) -> None:
+    scores = Scores(run)
+    _say(console, run.recipe["name"], "bold")
+    _say(console, lead(run))
+    console.print()
+    console.print(score_table(scores))
+    console.print()
+    for name, value, detail in facts(run, scores):
+        _say(console, f"{name}: {value}" + (f" ({detail})" if detail else ""))
+    for note in notes(run):
+        _say(console, f"note: {note}", "yellow")
+    for task in run.tasks.values():
+        _task(task, console)
+    lines = missing(run)
+    if lines:
+        _say(console, "\nNot in this report", "bold")
+        for line in lines:
+            _say(console, f"  {line}")
+
+
+def score_table(scores: Scores) -> Table:
+    """Before, after, the interval, and what guessing would give."""
+    table = _table("task", "metric", right=("before", "after", "95 % interval", "train", "guess", "rows"))
+    for score in [*scores.table, scores.overall]:
+        last = score is scores.overall
+        table.add_row(
+            score.task if score.is_primary else "",
+            "" if last else score.metric,
+            _number(score.before),
+            _number(score.value),
+            _span(score.interval),
+            _number(score.train),
+            _number(score.guess),
+            "" if score.rows is None or not score.is_primary else f"{score.rows:,}",
+            style=None if score.is_primary else "dim",
+        )
+    return table
+
+
+def _task(task: TaskRun, console: Console) -> None:
+    _say(console, f"\n{task.name}", "bold")
+    if task.is_numeric:
+        found = numbers.find(task)
+        _say(console, f"{found.near:.1%} within {found.width:g} of the truth, mean error {found.mean_error:+.3f}")
+    else:
+        console.print(_classes(task, classes.find(task)))
+    for group in mistakes.groups(task):
+        worst = group.worst[0]
+        _say(console, f"{group.title}: {group.rows:,}", "dim")
+        _say(console, f"  {' | '.join(worst.texts)}  (true {worst.true}, answered {worst.answer})")
+
+
+def _classes(task: TaskRun, found: classes.ClassFindings) -> Table:
+    """Precision, recall and F1; beside them how rows of each true class were answered."""
+    counts = found.confusion if len(task.names) <= 8 else None
+    answered = [f"→ {i + 1}" for i in range(len(task.names))] if counts is not None else []
+    table = _table("class", right=("precision", "recall", "F1", "rows", *answered))
+    for i, row in enumerate(found.rows):
+        own = [f"{int(count):,}" for count in counts[i]] if counts is not None else []
+        table.add_row(
+            f"{i + 1} {row.name}", *(f"{v:.3f}" for v in (row.precision, row.recall, row.f1)), f"{row.rows:,}", *own
+        )
+    return table
+
+
+def _runs(runs: Sequence[Run], console: Console) -> None:
+    found = Comparison([Scores(run) for run in runs])
+    table = _table("run", right=(*found.tasks, *(["overall"] if found.whole else []), "steps", "time"))
+    for scores in found.scores:
+        cells: list[Score] = [found.score(scores, task) for task in found.tasks]
+        cells += [scores.overall] if found.whole else []
+        steps = str(scores.run.steps[-1]["step"]) if scores.run.steps else "0"
+        table.add_row(scores.run.label, *(_number(c.value) for c in cells), steps, duration(scores.run.seconds))
+    means = [found.mean(task) for task in found.tasks] + ([found.mean(None)] if found.whole else [])
+    table.add_row("mean", *(_number(mean) for mean in means), "", "")
+    console.print(table)
+    gaps = found.gaps()
+    if gaps:
+        _say(console, f"\nAgainst {found.labels[0]}, on the same rows", "bold")
+        table = _table("run", "task", right=("ahead by", "95 % interval", "rows that differ"))
+        for gap in gaps:
+            rows = "" if gap.disagree is None else f"{gap.disagree:,}"
+            table.add_row(gap.run, gap.task, f"{gap.difference.value:+.3f}", _span(gap.difference.interval), rows)
+        console.print(table)
+    for note in found.uncomparable():
+        _say(console, f"note: {note}", "yellow")
+
+
+def _table(*left: str, right: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None or value != value else f"{value:.3f}"
+
+
+def _span(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"

@@ -1,0 +1,76 @@
+"""MLflow: a run on its server, or in a database of the run folder."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.errors import UserError
+from weft.trackers.base import Tracker
+from weft.variants import Config
+
+LONGEST = 500
+"""letters of a parameter that MLflow accepts"""
+
+
+class Mlflow(Tracker):
+    def __init__(self, uri: str, experiment: str, run: Path, title: str, settings: dict[str, Any]) -> None:
+        try:
+            from mlflow.entities import Metric
+            from mlflow.tracking import MlflowClient
+        except ImportError:
+            raise UserError(
+                "trackers: 'mlflow' is not installed; pip install \"weft[track]\", or leave it out"
+            ) from None
+        self.connect, self.metric = MlflowClient, Metric
+        self.uri, self.experiment, self.title, self.settings = uri, experiment, title, settings
+        self.memory = run / "mlflow-run-id"
+        """a run that goes on goes on there too"""
+        self.client: Any = None
+        self.id = ""
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        if self.client is None:
+            self._open()
+        now = int(time.time() * 1000)
+        batch = [self.metric(name, value, now, step) for name, value in values.items()]
+        self.client.log_batch(self.id, metrics=batch)
+
+    def close(self) -> None:
+        if self.client is not None:
+            self.client.set_terminated(self.id)
+
+    def _open(self) -> None:
+        self.client = self.connect(tracking_uri=self.uri)
+        if self.memory.exists():
+            self.id = self.memory.read_text(encoding="utf-8").strip()
+            self.client.update_run(self.id, status="RUNNING")
+            return
+        found = self.client.get_experiment_by_name(self.experiment)
+        number = found.experiment_id if found else self.client.create_experiment(self.experiment)
+        self.id = self.client.create_run(number, run_name=self.title).info.run_id
+        for key, value in _parameters(self.settings).items():
+            self.client.log_param(self.id, key, value)
+        self.memory.write_text(self.id + "\n", encoding="utf-8")
+
+
+def _parameters(value: Any, key: str = "") -> dict[str, str]:
+    """The recipe's keys, `optimizer.lr` and so on."""
+    if not isinstance(value, dict):
+        return {key: str(value)[:LONGEST]}
+    found: dict[str, str] = {}
+    for name, inner in value.items():
+        found |= _parameters(inner, f"{key}.{name}" if key else str(name))
+    return found
+
+
+class MlflowConfig(Config):
+    name: Literal["mlflow"] = "mlflow"
+    uri: str | None = None
+    """the server; MLFLOW_TRACKING_URI unless said, and without either the file RUN/mlflow.db"""
+    experiment: str = "weft"
+    """under which name MLflow gathers runs"""
+
+    def build(self, run: Path, title: str, settings: dict[str, Any]) -> Mlflow:
+        own = f"sqlite:///{run.resolve() / 'mlflow.db'}"
+        return Mlflow(self.uri or os.environ.get("MLFLOW_TRACKING_URI") or own, self.experiment, run, title, settings)

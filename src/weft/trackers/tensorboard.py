@@ -1,0 +1,39 @@
+"""TensorBoard: event files in the run folder. `tensorboard --logdir RUNS` shows all runs below it."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.errors import UserError
+from weft.trackers.base import Tracker
+from weft.variants import Config
+
+
+class Tensorboard(Tracker):
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError(
+                "trackers: 'tensorboard' is not installed; pip install \"weft[track]\", or leave it out"
+            ) from None
+        self.folder = folder
+        self.open = SummaryWriter
+        self.writer: Any = None
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        if self.writer is None:
+            # a run that goes on repeats the steps after its last checkpoint: TensorBoard forgets the earlier ones
+            self.writer = self.open(str(self.folder), purge_step=step)
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+class TensorboardConfig(Config):
+    name: Literal["tensorboard"] = "tensorboard"
+
+    def build(self, run: Path, title: str, settings: dict[str, Any]) -> Tensorboard:  # noqa: ARG002
+        return Tensorboard(run / "tensorboard")
