@@ -10,14 +10,13 @@ from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from torch import nn
 
 from weft.data.dataset import Dataset
 from weft.errors import Interrupted
 from weft.evaluation.metrics import Predictions, overall, score
 from weft.schedules.plan import Plan
-from weft.tasks.inference import answers
+from weft.tasks.engine import Engine, TorchEngine
 from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.phases import Rates
@@ -135,7 +134,9 @@ class Trainer:
             self._phase = number
 
     def _evaluate(self, seconds: float) -> None:
-        evaluation = evaluate(self.network, self.dev, self.progress.step, self.step.device)
+        engine = TorchEngine(self.network, self.step.device)
+        metrics = {name: self.network.task(name).metrics for name in self.dev}
+        evaluation = evaluate(engine, self.dev, metrics, self.progress.step)
         progress = self.progress
         # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
         worth = evaluation.overall if np.isfinite(evaluation.overall) else -1.0
@@ -194,15 +195,16 @@ class Trainer:
         return self.patience is not None and self.progress.waited >= self.patience
 
 
-def evaluate(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
-    """Score every task on a split."""
-    scores, predictions, primary = {}, {}, {}
+def evaluate(
+    engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
+) -> Evaluation:
+    """Score every task on a split; the first of its `metrics` counts in the overall score."""
+    scores, predictions = {}, {}
     for name, dataset in datasets.items():
         rows = [dataset.sequences(row) for row in range(len(dataset))]
-        predictions[name] = answers(network, name, rows, device)
-        task = network.task(name)
-        scores[name] = score(dataset.labels, task.metrics, dataset.targets, predictions[name])
-        primary[name] = task.primary
+        predictions[name] = engine.answers(name, rows)
+        scores[name] = score(dataset.labels, metrics[name], dataset.targets, predictions[name])
+    primary = {name: metrics[name][0] for name in datasets}
     return Evaluation(step, scores, overall(scores, primary), predictions)
 
 
