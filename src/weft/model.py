@@ -136,11 +136,15 @@ class Model:
         return Prediction(task, chosen, float(value[best]), probabilities)
 
 
+def model_folder(folder: Path) -> Path:
+    """The `model` folder inside a run; any other folder is taken as it is."""
+    inside = folder / "model"
+    return inside if (inside / "weft.json").exists() else folder
+
+
 def load(folder: str | Path, device: str = "auto") -> Model:
     """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it."""
-    path = Path(folder)
-    if (path / "model" / "weft.json").exists():
-        path = path / "model"
+    path = model_folder(Path(folder))
     recipe, labels = read_model(path)
     engine = _onnx_engine if is_onnx_folder(path) else _torch_engine
     return Model(engine(path, recipe, labels, device), Tokenizer.load(path), recipe, labels)

@@ -22,7 +22,7 @@ ROOMS: list[set[str]] = [
     {"deliverable"},
     {"experiment"},
     {"check", "model", "proposal"},
-    {"api"},
+    {"api", "export"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from weft.cli import check, demo, embed, evaluate, init, predict, recipes, train
+from weft.cli import check, demo, embed, evaluate, export, init, predict, recipes, train
 from weft.errors import Interrupted, RunError, UserError
 
 app = typer.Typer(
@@ -13,7 +13,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Fine-tune one BERT body on many sentence tasks at once, and learn what helped.",
 )
-for module in (demo, train, evaluate, predict, embed, init, check, recipes):
+for module in (demo, train, evaluate, predict, embed, export, init, check, recipes):
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))
 
 

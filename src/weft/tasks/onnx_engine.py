@@ -3,7 +3,7 @@
 READING.onnx takes `input_ids`, `attention_mask` and `token_type_ids`, all `[n, l]`, and gives for each task of that
 reading `TASK.vector` [n, width] and `TASK`: [n, classes] probabilities, or [n] numbers in the label's own units.
 The two texts of a bi reading go through it apart, so bi.onnx gives vectors alone, and bi-heads.onnx makes `TASK` of
-`TASK.first` and `TASK.second`.
+`TASK.first` and `TASK.second`, for all tasks at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,11 +47,17 @@ class OnnxEngine(Engine):
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
         sequences = [row[side] for side in range(len(rows[0])) for row in rows]
         if self.readings[task] == "bi":
-            first, second = np.split(self.vectors(task, sequences), 2)
-            values = self.sessions[HEADS].run([task], {f"{task}.first": first, f"{task}.second": second})[0]
+            values = self._compare(task, *np.split(self.vectors(task, sequences), 2))
         else:
             values = self._encode(task, task, sequences)
         return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
+
+    def _compare(self, task: str, first: Floats, second: Floats) -> Floats:
+        """The graph wants the vectors of all its tasks; those that nobody asked for are none."""
+        session = self.sessions[HEADS]
+        vectors = {given.name: np.empty((0, given.shape[1]), np.float32) for given in session.get_inputs()}
+        values: Floats = session.run([task], vectors | {f"{task}.first": first, f"{task}.second": second})[0]
+        return values
 
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> Floats:
         return self._encode(task, f"{task}.vector", sequences)
