@@ -62,6 +62,7 @@ class Tokenizer:
             "unk_token": "[UNK]",
             "mask_token": "[MASK]",
             "model_max_length": max_length,
+            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],  # segments are not its default
         }
         text = json.dumps(settings, indent=2) + "\n"
         (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")

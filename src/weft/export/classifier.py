@@ -17,8 +17,12 @@ from weft.nn.weights import write_config
 from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
 from weft.tasks.task import Task
 
-PROBLEMS = {"regression": "regression", "multilabel": "multi_label_classification"}
-"""what `transformers` calls a kind of task; all others are single_label_classification"""
+PROBLEMS = {
+    "softmax": "single_label_classification",
+    "sigmoid": "multi_label_classification",
+    "identity": "regression",
+}
+"""how `transformers` must be told to read outputs"""
 
 
 def misfit(source: Source, name: str) -> str | None:
@@ -56,13 +60,14 @@ def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: b
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
     output, labels = output_layer(task, task.head.dense, yes_no_as_two=yes_no_as_two)
+    doubled = len(labels) > task.loss.outputs
     save_bert(
         source.network.body,
         layers,
         folder,
         output,
         architectures=["BertForSequenceClassification"],
-        problem_type=PROBLEMS.get(task.labels.kind, "single_label_classification"),
+        problem_type=PROBLEMS["softmax" if doubled else str(task.loss.activation)],
         id2label=dict(enumerate(labels)),
         label2id={label: number for number, label in enumerate(labels)},
         classifier_dropout=source.model.recipe.dropout,

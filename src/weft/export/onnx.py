@@ -54,7 +54,7 @@ def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantizatio
     files = [graph_file(folder, reading) for reading in by_reading(source)]
     before, size = load(folder).evaluate(data_dir=data_dir), sum(file.stat().st_size for file in files)
     for file in files:
-        to_int8(file)
+        to_int8(file, source.network.body.shape.layers)
     after = load(folder).evaluate(data_dir=data_dir)
     scores = {
         kind: {"tasks": evaluation.scores, "overall": evaluation.overall}

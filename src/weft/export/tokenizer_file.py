@@ -1,4 +1,4 @@
-"""The tokenizer as other libraries must find it: it puts in the special tokens, as weft's readings do by themselves."""
+"""The tokenizer as other libraries must find it: it puts in the special tokens, as weft's readings do."""
 
 from pathlib import Path
 
