@@ -41,6 +41,8 @@ def all_tasks() -> dict[str, dict[str, Any]]:
     for name in variants(LossConfig):
         start = LOSSES.get(name, {"like": "paraphrase", "pooling": "pooler"})
         tasks[f"loss-{name}"] = start | {"loss": name}
+    tasks["kind-multilabel"] = {"like": "sentiment", "kind": "multilabel", "pooling": "pooler"}
+    tasks["kind-multilabel-cross"] = {"like": "paraphrase", "kind": "multilabel"}
     return tasks
 
 
@@ -141,8 +143,10 @@ def test_sentence_transformers_agrees_or_refuses(
         return
     scorer = CrossEncoder(str(out / task), device="cpu", local_files_only=True)
     expected = answers(model, task)
+    as_logits = model.network.task(task).loss.activation == "softmax"
     for batch_size in (1, 4):
-        got = scorer.predict(list(zip(TEXTS, SECONDS, strict=True)), batch_size=batch_size, apply_softmax=True)
+        pairs = list(zip(TEXTS, SECONDS, strict=True))
+        got = scorer.predict(pairs, batch_size=batch_size, apply_softmax=as_logits)
         assert scorer.num_labels == (got.shape[1] if got.ndim == 2 else 1)
         np.testing.assert_allclose(got, expected if got.ndim == 2 else expected[:, -1], rtol=1e-4, atol=1e-4)
 
@@ -151,6 +155,7 @@ def test_what_fits_where(transformers: tuple[Path, Outcome], sentence_transforme
     """The tests above would pass if everything were refused."""
     assert {"reading-single", "reading-cross", "reading-concat", "the body"} <= set(transformers[1].written)
     assert {"loss-cross-entropy", "loss-binary-cross-entropy", "loss-ordinal-log"} <= set(transformers[1].written)
+    assert {"kind-multilabel", "kind-multilabel-cross"} <= set(transformers[1].written)
     assert "loss-dual-objective" in transformers[1].skipped
     wanted = {f"pooling-{name}-{reading}" for name in ("cls", "pooler", "mean", "max") for reading in ("bi", "cross")}
     wanted |= {"reading-cross", "reading-concat", "head-hidden-cross", "head-mlp-cross", "loss-mse"}
