@@ -31,7 +31,7 @@ def write_tokenizer(folder: Path) -> int:
     return len(vocabulary)
 
 
-def write_body(folder: Path, layers: int = 2, width: int = 16, dropout: float = 0.1) -> Path:
+def write_body(folder: Path, layers: int = 2, width: int = 16, dropout: float = 0.1, positions: int = 64) -> Path:
     """A random body in Hugging Face's layout."""
     folder.mkdir(parents=True, exist_ok=True)
     shape = BodyShape(
@@ -40,7 +40,7 @@ def write_body(folder: Path, layers: int = 2, width: int = 16, dropout: float = 
         layers=layers,
         heads=2,
         inner=2 * width,
-        positions=64,
+        positions=positions,
         dropout=dropout,
         attention_dropout=dropout,
     )

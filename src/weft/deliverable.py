@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,6 @@ from weft.training.checkpoint import sha256
 from weft.training.trainer import Evaluation
 
 FORMAT = 2
-CHECKED = ("config.json", "model.safetensors", "heads.safetensors", "tokenizer.json")
-"""what decides a model's answers; weft.json holds their checksums and its own"""
 
 
 def save_model(
@@ -48,9 +46,7 @@ def save_model(
     content = {"format": FORMAT, "recipe": as_dict(recipe), "labels": tasks}
     if recipe.calibrate:
         content["temperatures"] = _temperatures(evaluation, dev)
-    content["checksums"] = {name: sha256(folder / name) for name in CHECKED}
-    content["own_checksum"] = _digest(content)
-    (folder / "weft.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_settings(folder, content, ["config.json", "model.safetensors", "heads.safetensors", "tokenizer.json"])
     (folder / "README.md").write_text(model_card(recipe, evaluation, train, dev), encoding="utf-8")
 
 
@@ -65,7 +61,7 @@ def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[st
 
 def read_temperatures(folder: Path) -> dict[str, float]:
     """What the probabilities of each task are tempered by; empty for a model that was not calibrated."""
-    content = json.loads((folder / "weft.json").read_text(encoding="utf-8"))
+    content = read_json(folder / "weft.json")
     return {str(name): float(value) for name, value in content.get("temperatures", {}).items()}
 
 
@@ -91,8 +87,15 @@ def adopt_heads(network: Network, folder: Path) -> list[str]:
     return notes
 
 
-def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
-    """The recipe and the labels of each task that a model folder was made with; a damaged folder is refused."""
+def write_settings(folder: Path, content: dict[str, Any], files: Sequence[str]) -> None:
+    """weft.json, with checksums of the files that decide a model's answers, and of itself."""
+    sealed = content | {"checksums": {name: sha256(folder / name) for name in files}}
+    sealed["own_checksum"] = _digest(sealed)
+    (folder / "weft.json").write_text(json.dumps(sealed, indent=2) + "\n", encoding="utf-8")
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """weft.json of a model folder; a damaged folder is refused."""
     file = folder / "weft.json"
     if not file.is_file():
         raise UserError(f"{folder}: is not a weft model; expected a run folder, or one with weft.json")
@@ -101,12 +104,17 @@ def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
         raise UserError(f"{file}: has format {content.get('format')!r}, this weft reads {FORMAT}")
     if content.pop("own_checksum", None) != _digest(content):
         raise UserError(f"{file}: is damaged or was changed by hand; make the model again, or get a sound copy")
-    for name, expected in content["checksums"].items():
-        if name not in CHECKED or not (folder / name).is_file() or sha256(folder / name) != expected:
+    for name, expected in content.pop("checksums").items():
+        if not (folder / name).is_file() or sha256(folder / name) != expected:
             raise UserError(f"{folder / name}: is damaged or belongs to another model; get a sound copy of the folder")
-    parsed = parse_recipe(content["recipe"], str(file))
-    saved = content["labels"]
+    return content
+
+
+def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
+    """The recipe and the labels of each task that a model folder was made with."""
+    content, file = read_settings(folder), folder / "weft.json"
     try:
+        parsed, saved = parse_recipe(content["recipe"], str(file)), content["labels"]
         return parsed, {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in parsed.tasks}
     except (KeyError, TypeError) as error:
         raise UserError(f"{file}: its labels do not fit its recipe ({error!r})") from None

@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from weft.data.dataset import Dataset
+from weft.data.labels import Labels
 from weft.data.masking import mask
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import read_model, read_temperatures
 from weft.errors import UserError
 from weft.evaluation.calibration import temper
+from weft.evaluation.metrics import choose_metrics
 from weft.experiment import build_network, build_reader, choose_device, task_files
 from weft.recipe import Recipe
-from weft.tasks.inference import answers, vectors
+from weft.tasks.engine import Engine, TorchEngine
 from weft.tasks.network import Network
+from weft.tasks.onnx_engine import OnnxEngine, is_onnx_folder
 from weft.tasks.store import load_heads
 from weft.training.trainer import Evaluation, evaluate
 
@@ -45,22 +48,29 @@ class Model:
 
     def __init__(
         self,
-        network: Network,
+        engine: Engine,
         tokenizer: Tokenizer,
         recipe: Recipe,
-        device: torch.device,
+        labels: dict[str, Labels],
         temperatures: Mapping[str, float] | None = None,
     ) -> None:
         """`temperatures` by task, for a model that was calibrated."""
-        self.network = network.to(device).eval()
+        self.engine = engine
         self.tokenizer = tokenizer
         self.recipe = recipe
-        self.device = device
+        self.labels = labels
         self.temperatures = dict(temperatures or {})
 
     @property
     def tasks(self) -> list[str]:
         return list(self.recipe.tasks)
+
+    @property
+    def network(self) -> Network:
+        """The torch modules of a model folder."""
+        if not isinstance(self.engine, TorchEngine):
+            raise UserError("an ONNX folder has no torch network; use the run folder that it was exported from")
+        return self.engine.network
 
     def columns(self, task: str) -> list[str]:
         """The text columns of a task's own files."""
@@ -81,9 +91,9 @@ class Model:
             return []
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         rows = [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
-        values = answers(self.network, task, rows, self.device)
+        values = self.engine.answers(task, rows)
         if task in self.temperatures:
-            multilabel = self.network.task(task).labels.kind == "multilabel"
+            multilabel = self.labels[task].kind == "multilabel"
             values = temper(values, self.temperatures[task], multilabel=multilabel)
         return [self._prediction(task, value) for value in values]
 
@@ -92,11 +102,10 @@ class Model:
         chosen = task or self.embedding_task()
         self._require(chosen)
         if not texts:
-            return np.empty((0, self.network.task(chosen).pooling.width), dtype=np.float32)
+            return np.empty((0, self.engine.width(chosen)), dtype=np.float32)
         reader = build_reader(self.recipe, chosen, self.tokenizer).alone()
         rows = [reader.sequences(ids, None)[0] for ids in self._ids(texts, chosen)]
-        found = vectors(self.network, self.network.task(chosen), rows, self.device)
-        return found.float().cpu().numpy()
+        return self.engine.vectors(chosen, rows)
 
     def evaluate(
         self, split: str = "dev", *, data_dir: Path | None = None, files: dict[str, Path] | None = None
@@ -104,18 +113,20 @@ class Model:
         """Scores on a split of the files it was trained with, or on `files` by task."""
         for name in files or {}:
             self._require(name)
-        datasets = {}
+        datasets: dict[str, Dataset] = {}
+        metrics = {}
         for name in files or self.tasks:
             source = task_files(self.recipe, name, self.tokenizer, data_dir)
-            labels = self.network.task(name).labels
+            labels = self.labels[name]
             datasets[name] = source.dataset_of(files[name], labels) if files else source.dataset(split, labels)
-        return evaluate(self.network, datasets, 0, self.device)
+            metrics[name] = choose_metrics(labels, self.recipe.tasks[name].metrics, name)
+        return evaluate(self.engine, datasets, metrics)
 
     def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
         """The texts of each row of a split of the files it was trained with."""
         self._require(task)
         source = task_files(self.recipe, task, self.tokenizer, data_dir)
-        dataset = source.dataset(split, self.network.task(task).labels)
+        dataset = source.dataset(split, self.labels[task])
         return [tuple(dataset.texts(row)) for row in range(len(dataset))]
 
     def _require(self, task: str) -> None:
@@ -134,7 +145,7 @@ class Model:
         return by_reading.get("bi") or by_reading.get("single") or self.tasks[0]
 
     def _prediction(self, task: str, value: Any) -> Prediction:
-        labels = self.network.task(task).labels
+        labels = self.labels[task]
         if labels.is_numeric:
             return Prediction(task, None, float(labels.in_units(value)), None)
         best = int(value.argmax())
@@ -146,12 +157,28 @@ class Model:
         return Prediction(task, chosen, float(value[best]), probabilities)
 
 
+def model_folder(folder: Path) -> Path:
+    """The `model` folder inside a run; any other folder is taken as it is."""
+    inside = folder / "model"
+    return inside if (inside / "weft.json").exists() else folder
+
+
 def load(folder: str | Path, device: str = "auto") -> Model:
-    """A trained model: a run folder, or the `model` folder inside it."""
-    path = Path(folder)
-    if (path / "model" / "weft.json").exists():
-        path = path / "model"
+    """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it."""
+    path = model_folder(Path(folder))
     recipe, labels = read_model(path)
-    network = build_network(recipe, labels, path)
-    load_heads(network, path)
-    return Model(network, Tokenizer.load(path), recipe, choose_device(device), read_temperatures(path))
+    engine = _onnx_engine if is_onnx_folder(path) else _torch_engine
+    return Model(engine(path, recipe, labels, device), Tokenizer.load(path), recipe, labels, read_temperatures(path))
+
+
+def _torch_engine(folder: Path, recipe: Recipe, labels: dict[str, Labels], device: str) -> Engine:
+    where = choose_device(device)
+    network = build_network(recipe, labels, folder)
+    load_heads(network, folder)
+    return TorchEngine(network.to(where).eval(), where)
+
+
+def _onnx_engine(folder: Path, recipe: Recipe, labels: dict[str, Labels], device: str) -> Engine:
+    if device not in ("auto", "cpu"):
+        raise UserError(f"--device {device}: an ONNX folder runs on the CPU; for a GPU use the run that it came from")
+    return OnnxEngine(folder, {name: task.reading for name, task in recipe.tasks.items()}, labels)

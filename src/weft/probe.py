@@ -100,7 +100,7 @@ def _answers(model: Model, name: str, rows: list[tuple[str, ...]]) -> list[Predi
 
 def _moves(model: Model, name: str, before: list[Prediction], after: list[Prediction]) -> NDArray[np.float64]:
     """[n] half of all changes of probability (the largest, for multilabel), or a number's as a share of its range."""
-    labels = model.network.task(name).labels
+    labels = model.labels[name]
     if labels.is_numeric:
         gaps = np.array([a.score - b.score for a, b in zip(before, after, strict=True)])
         return np.asarray(np.abs(gaps) / (labels.high - labels.low))

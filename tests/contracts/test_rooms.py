@@ -25,7 +25,7 @@ ROOMS: list[set[str]] = [
     {"experiment"},
     {"check", "model", "proposal"},
     {"probe"},
-    {"api"},
+    {"api", "export"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -122,7 +122,7 @@ def test_a_calibrated_model_answers_at_its_temperature(run: Path) -> None:
     (prediction,) = model.predict("sentiment", ["a dull film"])
     reader = build_reader(model.recipe, "sentiment", model.tokenizer)
     ids = np.array(model.tokenizer.encode(["a dull film"])[0], dtype=np.int32)
-    raw = answers(model.network, "sentiment", [reader.sequences(ids, None)], model.device)
+    raw = answers(model.network, "sentiment", [reader.sequences(ids, None)], model.engine.device)
     assert prediction.probabilities is not None
     found = list(prediction.probabilities.values())
     assert found == pytest.approx(temper(raw, saved["sentiment"])[0].tolist())

@@ -8,7 +8,9 @@ import typer
 from weft.errors import UserError
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe file, or a shipped recipe's name.")]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A run folder, or the model folder inside it.")]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A run folder, the model folder inside it, or an ONNX export of it.")
+]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder with the files of presets such as sst5.")]
 Body = Annotated[str | None, typer.Option("--body", help="Start from this body instead of the recipe's.")]
 Settings = Annotated[

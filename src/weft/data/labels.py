@@ -5,11 +5,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from torch import Tensor
 
 from weft.data.problems import Problems
 from weft.data.tokens import TokenizedFile
@@ -18,6 +19,7 @@ from weft.types import Rows
 
 Kind = Literal["classification", "ordinal", "multilabel", "regression"]
 Targets = NDArray[np.float64] | NDArray[np.int64]
+Values = TypeVar("Values", float, NDArray[np.float64], Tensor)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Labels:
             value = as_float(label.strip())
             if value is None or (self.bounded and not self.low <= value <= self.high):
                 return None
-            return (value - self.low) / (self.high - self.low) if self.scaled else value
+            return self.from_units(value)
         return self._class_number(canonical(label))
 
     def _class_number(self, text: str) -> float | None:
@@ -62,9 +64,13 @@ class Labels:
             return float(text)
         return None
 
-    def in_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def in_units(self, values: Values) -> Values:
         """Predicted or target numbers of a regression in the label's own units."""
         return self.low + values * (self.high - self.low) if self.scaled else values
+
+    def from_units(self, values: Values) -> Values:
+        """Numbers as a regression is trained on them: the inverse of `in_units`."""
+        return (values - self.low) / (self.high - self.low) if self.scaled else values
 
     @property
     def expected(self) -> str:

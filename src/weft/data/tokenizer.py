@@ -51,7 +51,7 @@ class Tokenizer:
         """Ids of each text, however long; runs in parallel inside the library."""
         return [e.ids for e in self.rust.encode_batch_fast(texts, add_special_tokens=False)]
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, max_length: int = 512) -> None:
         """tokenizer.json and the settings `transformers.AutoTokenizer` looks for."""
         self.rust.save(str(folder / "tokenizer.json"))
         settings = {
@@ -61,7 +61,8 @@ class Tokenizer:
             "pad_token": "[PAD]",
             "unk_token": "[UNK]",
             "mask_token": "[MASK]",
-            "model_max_length": 512,
+            "model_max_length": max_length,
+            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],  # segments are not its default
         }
         text = json.dumps(settings, indent=2) + "\n"
         (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")

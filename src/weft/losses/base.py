@@ -1,6 +1,7 @@
 """How wrong an output is, row by row, and what the output says."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -18,6 +19,9 @@ class Loss(nn.Module, ABC):
     It also fixes how outputs are read, because the two belong together: logits trained by a softmax must be
     read by a softmax.
     """
+
+    activation: ClassVar[Literal["softmax", "sigmoid", "identity"] | None]
+    """the common function that `read` is on logits, for libraries that know these three; None if it is none of them"""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()

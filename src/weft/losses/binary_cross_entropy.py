@@ -19,6 +19,8 @@ class BinaryCrossEntropy(Loss):
     class meaning yes. A multilabel task has one question per label.
     """
 
+    activation = "sigmoid"
+
     def __init__(self, outputs: int, reads_probabilities: bool) -> None:
         super().__init__(outputs)
         self.reads_probabilities = reads_probabilities

@@ -20,6 +20,8 @@ class CosineEmbedding(Loss):
     `max(0, c)`: 0 for unrelated, 1 for equal.
     """
 
+    activation = None  # reads a cosine, which has bounds
+
     def __init__(self, cut: float, margin: float, labels: Labels) -> None:
         super().__init__(1)
         self.cut = cut

@@ -15,6 +15,8 @@ from weft.variants import Config
 class CrossEntropy(Loss):
     """`-log softmax(o)_y`; with smoothing s the target is `(1 - s)` of it and `s / classes` of every class."""
 
+    activation = "softmax"
+
     def __init__(self, outputs: int, smoothing: float) -> None:
         super().__init__(outputs)
         self.smoothing = smoothing

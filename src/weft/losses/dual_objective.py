@@ -17,6 +17,8 @@ class DualObjective(Loss):
     Pushes the right class up and every wrong one down by itself. Read as `s_i / sum s`.
     """
 
+    activation = None  # s_i / sum s is none of them
+
     def __init__(self, outputs: int, reduction: str) -> None:
         super().__init__(outputs)
         self.reduction = reduction

@@ -13,6 +13,8 @@ from weft.variants import Config
 class MeanSquaredError(Loss):
     """`(o - y)^2`, on labels scaled to 0..1 unless the task says `scale = false`."""
 
+    activation = "identity"
+
     def forward(self, output: Tensor, target: Tensor) -> Tensor:
         return (output[:, 0] - target.to(output.dtype)).square()
 

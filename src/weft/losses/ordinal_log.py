@@ -18,6 +18,8 @@ class OrdinalLog(Loss):
     Castagnos, Mihelich and Dognin, "A Simple Log-based Loss Function for Ordinal Text Classification", 2022.
     """
 
+    activation = "softmax"
+
     def __init__(self, outputs: int, alpha: float) -> None:
         super().__init__(outputs)
         self.alpha = alpha

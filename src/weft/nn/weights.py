@@ -149,10 +149,10 @@ def read_shape(folder: Path) -> BodyShape:
     return shape
 
 
-def write_config(shape: BodyShape, folder: Path) -> None:
-    """config.json as `transformers` writes it for a BertModel."""
+def write_config(shape: BodyShape, folder: Path, **settings: Any) -> None:
+    """config.json as `transformers` writes it for a BertModel; `settings` are added or replace its own."""
     config: dict[str, Any] = {"architectures": ["BertModel"], "model_type": "bert", "pad_token_id": 0}
-    config |= {key: getattr(shape, field) for field, key in SHAPE_KEYS.items()}
+    config |= {key: getattr(shape, field) for field, key in SHAPE_KEYS.items()} | settings
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 

@@ -35,9 +35,8 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
         yield group
 
 
-@torch.no_grad()
-def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device) -> Tensor:
-    """[n, width] pooled vectors in the order of `sequences`; equal sequences are encoded once."""
+def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSequence], list[int]]:
+    """Each different sequence once, and for every given one where it stands among them."""
     numbers: dict[tuple[bytes, int], int] = {}
     distinct: list[TokenSequence] = []
     places = []
@@ -47,6 +46,13 @@ def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], de
             numbers[key] = len(distinct)
             distinct.append((ids, of_second))
         places.append(numbers[key])
+    return distinct, places
+
+
+@torch.no_grad()
+def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device) -> Tensor:
+    """[n, width] pooled vectors in the order of `sequences`; equal sequences are encoded once."""
+    distinct, places = without_repeats(sequences)
     found: Tensor | None = None
     for group in by_length(distinct):
         encoded = pack([distinct[i] for i in group]).to(device)

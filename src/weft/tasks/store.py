@@ -8,10 +8,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from weft.errors import UserError
+from weft.nn.body import Body
 from weft.nn.weights import to_hugging_face, write_config
 from weft.tasks.network import Network
 
 BODY = "body."
+FOR_TRANSFORMERS = {"format": "pt"}
+"""metadata that `transformers` looks for"""
 
 
 def head_tensors(network: Network) -> dict[str, Tensor]:
@@ -21,15 +24,18 @@ def head_tensors(network: Network) -> dict[str, Tensor]:
     return tensors | {name: buffer for name, buffer in network.named_buffers() if name in kept}
 
 
+def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:
+    """A body under Hugging Face's names; its first `layers` alone if they are given."""
+    state = {name: tensor.detach().cpu() for name, tensor in body.named_parameters()}
+    return to_hugging_face(state, body.shape.layers if layers is None else layers)
+
+
 def save_weights(network: Network, folder: Path) -> None:
     """config.json, model.safetensors and heads.safetensors."""
-    body = network.body
-    write_config(body.shape, folder)
-    state = {name: tensor.detach().cpu() for name, tensor in body.named_parameters()}
-    metadata = {"format": "pt"}  # `transformers` looks for this
-    save_file(to_hugging_face(state, body.shape.layers), folder / "model.safetensors", metadata=metadata)
+    write_config(network.body.shape, folder)
+    save_file(body_tensors(network.body), folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
     heads = {name: tensor.detach().cpu().contiguous() for name, tensor in head_tensors(network).items()}
-    save_file(heads, folder / "heads.safetensors", metadata=metadata)
+    save_file(heads, folder / "heads.safetensors", metadata=FOR_TRANSFORMERS)
 
 
 def load_heads(network: Network, folder: Path) -> None:

@@ -60,6 +60,11 @@ class Task(nn.Module):
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
         return pooled
 
+    def padded_vectors(self, hidden: tuple[Tensor, ...], mask: Tensor) -> Tensor:
+        """The same of a body's padded layers, for export"""
+        pooled: Tensor = self.pooling.padded(self.layer(hidden), mask)
+        return pooled
+
     def outputs(self, vectors: list[Tensor]) -> Tensor:
         """[n, k] from one vector for each row, or two"""
         dropped = [self.dropout(side) for side in vectors]

@@ -5,7 +5,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from weft.errors import Interrupted
 from weft.evaluation.metrics import Predictions, decide, overall, score
 from weft.evaluation.plane import Plane
 from weft.schedules.plan import Plan
+from weft.tasks.engine import Engine
 from weft.tasks.inference import run_over
 from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
@@ -36,9 +37,9 @@ class Evaluation:
     scores: dict[str, dict[str, float]]
     overall: float
     predictions: dict[str, Predictions]
-    losses: dict[str, float]
-    """each task's loss over all rows, without dropout and regularizer"""
-    planes: dict[str, Plane]
+    losses: dict[str, float] = field(default_factory=dict)
+    """each task's loss over all rows, without dropout and regularizer; in training only, as the next"""
+    planes: dict[str, Plane] = field(default_factory=dict)
     """each task's rows as their vectors lie in two dimensions"""
 
 
@@ -144,10 +145,10 @@ class Trainer:
 
     def _evaluate(self, seconds: float) -> None:
         progress = self.progress
-        evaluation = evaluate(self.network, self.dev, progress.step, self.step.device)
+        evaluation = evaluate_network(self.network, self.dev, progress.step, self.step.device)
         seen: dict[str, Any] = {"losses": evaluation.losses}
         if self.train_sample:
-            train = evaluate(self.network, self.train_sample, progress.step, self.step.device)
+            train = evaluate_network(self.network, self.train_sample, progress.step, self.step.device)
             seen |= {"train": train.scores, "train_losses": train.losses}
         # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
         worth = evaluation.overall if np.isfinite(evaluation.overall) else -1.0
@@ -205,21 +206,37 @@ class Trainer:
         return self.patience is not None and self.progress.waited >= self.patience
 
 
-def evaluate(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
-    """Score every task on a split."""
-    seen = {name: run_over(network, dataset, device) for name, dataset in datasets.items()}
-    scores = {
-        name: score(dataset.labels, network.task(name).metrics, dataset.targets, seen[name].predictions)
+def evaluate(
+    engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
+) -> Evaluation:
+    """Score every task on a split; the first of its `metrics` counts in the overall score."""
+    predictions = {
+        name: engine.answers(name, [dataset.sequences(row) for row in range(len(dataset))])
         for name, dataset in datasets.items()
     }
-    return Evaluation(
-        step,
-        scores,
-        overall(scores, {name: network.task(name).primary for name in datasets}),
-        {name: one.predictions for name, one in seen.items()},
-        {name: one.loss for name, one in seen.items()},
-        {name: one.plane for name, one in seen.items()},
-    )
+    return _scored(step, datasets, metrics, predictions)
+
+
+def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
+    """The same in training, with each task's loss and where its vectors lie."""
+    seen = {name: run_over(network, dataset, device) for name, dataset in datasets.items()}
+    metrics = {name: network.task(name).metrics for name in datasets}
+    scored = _scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})
+    losses = {name: one.loss for name, one in seen.items()}
+    return replace(scored, losses=losses, planes={name: one.plane for name, one in seen.items()})
+
+
+def _scored(
+    step: int,
+    datasets: Mapping[str, Dataset],
+    metrics: Mapping[str, Sequence[str]],
+    predictions: dict[str, Predictions],
+) -> Evaluation:
+    scores = {
+        name: score(dataset.labels, metrics[name], dataset.targets, predictions[name])
+        for name, dataset in datasets.items()
+    }
+    return Evaluation(step, scores, overall(scores, {name: metrics[name][0] for name in datasets}), predictions)
 
 
 def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:

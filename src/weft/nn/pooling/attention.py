@@ -25,6 +25,10 @@ class Attention(Pooling):
             vectors.append((shares[:, :, None] * run).sum(dim=1))
         return torch.cat(vectors)
 
+    def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        shares = (hidden @ self.query).masked_fill(mask == 0, float("-inf")).softmax(dim=1)
+        return (shares[:, :, None] * hidden).sum(dim=1)
+
 
 class AttentionConfig(Config):
     name: Literal["attention"] = "attention"

@@ -9,7 +9,7 @@ from weft.types import Encoded
 
 
 class Pooling(nn.Module, ABC):
-    """Hidden states of packed tokens -> one vector for each sequence."""
+    """Hidden states of packed tokens -> one vector for each sequence. Padded states give the same vectors."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -19,6 +19,10 @@ class Pooling(nn.Module, ABC):
     @abstractmethod
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         """`hidden` [t, w] of the tokens in `encoded` -> [n, width]"""
+
+    @abstractmethod
+    def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """The same for `hidden` [n, l, w], where `mask` [n, l] is 1 for real tokens: for export"""
 
 
 def by_run(hidden: Tensor, encoded: Encoded) -> Iterator[Tensor]:

@@ -16,6 +16,9 @@ class Cls(Pooling):
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         return hidden[encoded.starts]
 
+    def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:  # noqa: ARG002 (the first token is always real)
+        return hidden[:, 0]
+
 
 class ClsConfig(Config):
     name: Literal["cls"] = "cls"

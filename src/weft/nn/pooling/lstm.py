@@ -5,6 +5,7 @@ from typing import Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from weft.nn.body import Body
 from weft.nn.pooling.base import Pooling, by_run
@@ -22,6 +23,34 @@ class Lstm(Pooling):
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         # h_n is [directions, n, size]: each direction's state after its own last token
         return torch.cat([self.lstm(run)[1][0].transpose(0, 1).flatten(1) for run in by_run(hidden, encoded)])
+
+    def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        lengths = mask.sum(dim=1)
+        if torch.onnx.is_in_onnx_export():
+            return self._onnx_states(hidden, lengths).transpose(0, 1).flatten(1)
+        packed = pack_padded_sequence(hidden, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        last: Tensor = self.lstm(packed)[1][0]
+        return last.transpose(0, 1).flatten(1)
+
+    def _onnx_states(self, hidden: Tensor, lengths: Tensor) -> Tensor:
+        """[directions, n, size] by ONNX's own operator, which heeds lengths; torch's tracer would unroll ours."""
+        directions = [[_onnx_order(tensor) for tensor in weights] for weights in self.lstm.all_weights]
+        inputs, states, input_biases, state_biases = (torch.stack(side) for side in zip(*directions, strict=True))
+        (n, length, _), (count, size) = hidden.shape, (len(directions), self.lstm.hidden_size)
+        _, last, _ = torch.onnx.ops.symbolic_multi_out(
+            "LSTM",
+            (hidden.transpose(0, 1), inputs, states, torch.cat([input_biases, state_biases], dim=1), lengths.int()),
+            {"hidden_size": size, "direction": "bidirectional" if count == 2 else "forward"},
+            dtypes=[hidden.dtype] * 3,
+            shapes=[(length, count, n, size), (count, n, size), (count, n, size)],
+        )
+        return last
+
+
+def _onnx_order(tensor: Tensor) -> Tensor:
+    """torch stacks the input, forget, cell and output gates; ONNX has input, output, forget, cell."""
+    size = len(tensor) // 4
+    return torch.cat([tensor[:size], tensor[3 * size :], tensor[size : 3 * size]])
 
 
 class LstmConfig(Config):

@@ -17,6 +17,9 @@ class Max(Pooling):
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         return torch.cat([run.amax(dim=1) for run in by_run(hidden, encoded)])
 
+    def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        return hidden.masked_fill(mask[:, :, None] == 0, float("-inf")).amax(dim=1)
+
 
 class MaxConfig(Config):
     name: Literal["max"] = "max"

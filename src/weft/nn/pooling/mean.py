@@ -20,6 +20,10 @@ class Mean(Pooling):
         lengths = torch.tensor(encoded.lengths, dtype=hidden.dtype, device=hidden.device)
         return total / lengths[:, None]
 
+    def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        real = mask[:, :, None].to(hidden.dtype)
+        return (hidden * real).sum(dim=1) / real.sum(dim=1)
+
 
 class MeanConfig(Config):
     name: Literal["mean"] = "mean"

@@ -21,6 +21,9 @@ class Pooler(Pooling):
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         return torch.tanh(self.dense(hidden[encoded.starts]))
 
+    def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:  # noqa: ARG002 (the first token is always real)
+        return torch.tanh(self.dense(hidden[:, 0]))
+
 
 class PoolerConfig(Config):
     name: Literal["pooler"] = "pooler"

@@ -1,0 +1,48 @@
+"""Ways out of weft: `transformers`, `sentence-transformers` and ONNX."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from weft.errors import UserError
+from weft.export import onnx, sentence_transformers, transformers
+from weft.export.outcome import Outcome, Quantization
+from weft.export.source import Source, new_folder, open_source
+
+Target = Literal["transformers", "sentence-transformers", "onnx"]
+TARGETS: dict[str, Callable[[Source, Path], Outcome]] = {
+    "transformers": transformers.write,
+    "sentence-transformers": sentence_transformers.write,
+    "onnx": onnx.write,
+}
+
+
+def export(
+    model: str | Path,
+    to: str,
+    out: str | Path,
+    *,
+    quantize: str | None = None,
+    data_dir: Path | None = None,
+) -> Outcome:
+    """Write a run or model folder for another library into the new folder `out`.
+
+    `quantize = "int8"` makes ONNX files smaller and faster, and scores them on the dev files before and after;
+    `data_dir` says where the files of presets are.
+    """
+    if to not in TARGETS:
+        raise UserError(f"--to {to}: expected one of {', '.join(TARGETS)}")
+    if quantize not in (None, "int8"):
+        raise UserError(f"--quantize {quantize}: expected int8")
+    if quantize is not None and to != "onnx":
+        raise UserError(f"--quantize {quantize}: is for --to onnx; {to} reads full precision")
+    with new_folder(Path(out)) as folder:
+        source = open_source(Path(model))
+        outcome = TARGETS[to](source, folder)
+        if quantize is not None:
+            outcome.quantization = onnx.quantize(source, folder, data_dir)
+        outcome.save_card(source, to, folder)
+    return outcome
+
+
+__all__ = ["TARGETS", "Outcome", "Quantization", "Source", "Target", "export"]

@@ -1,0 +1,33 @@
+"""Whether an export says what the model says, on texts that come with weft."""
+
+from pathlib import Path
+
+import numpy as np
+
+from weft.data.config import PRESETS
+from weft.data.readings import TokenSequence
+from weft.data.tables import read_texts
+from weft.experiment import build_reader
+from weft.model import Model
+
+TOLERANCE = 1e-4
+ROWS = 40
+
+
+def largest_difference(model: Model, other: Model, task: str) -> float:
+    """Of all answers and vectors of a task; relative where numbers are larger than 1."""
+    rows = real_rows(model, task)
+    answers = [m.engine.answers(task, rows) for m in (model, other)]
+    vectors = [m.engine.vectors(task, [sequence for row in rows for sequence in row]) for m in (model, other)]
+    return max(float((np.abs(a - b) / np.maximum(1, np.abs(a))).max()) for a, b in (answers, vectors))
+
+
+def real_rows(model: Model, task: str) -> list[list[TokenSequence]]:
+    """Rows of a task made of the starter pairs: from one word to more than fits."""
+    texts = read_texts(Path(str(PRESETS["starter/similarity"].dev)), ["text", "text2"])
+    sides = [side[:ROWS] for side in texts]
+    for side, other in zip(sides, reversed(texts), strict=True):
+        side += [side[0].split()[0], " ".join(side[: ROWS // 2]), " ".join(other)]
+    reader = build_reader(model.recipe, task, model.tokenizer)
+    ids = [[np.array(i, dtype=np.int32) for i in model.tokenizer.encode(side)] for side in sides]
+    return [reader.sequences(first, second) for first, second in zip(*ids, strict=True)]

@@ -1,0 +1,103 @@
+"""A task as `AutoModelForSequenceClassification` has it: BERT's pooler, then one linear layer."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from weft.export.source import Source
+from weft.export.tokenizer_file import save_tokenizer
+from weft.nn.body import Body
+from weft.nn.heads.linear import Linear
+from weft.nn.pooling.pooler import Pooler
+from weft.nn.weights import write_config
+from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
+from weft.tasks.task import Task
+
+PROBLEMS = {
+    "softmax": "single_label_classification",
+    "sigmoid": "multi_label_classification",
+    "identity": "regression",
+}
+"""how `transformers` must be told to read outputs"""
+
+
+def misfit(source: Source, name: str) -> str | None:
+    """Why a task on one sequence is not a pooler and a linear layer, or None."""
+    task, config = source.task(name), source.config(name)
+    if not isinstance(task.pooling, Pooler):
+        return f'pooling = "{config.pooling.name}" is not BERT\'s own; train it with pooling = "pooler"'
+    if not isinstance(task.head, Linear):
+        return f'head = "{config.head.name}" is more than one linear layer; train it with head = "linear"'
+    return unreadable(source, name)
+
+
+def unreadable(source: Source, name: str) -> str | None:
+    """Why others cannot read a task's states or outputs, whatever its pooling and head, or None."""
+    if source.layers(name) is None:
+        return 'layer = "mix" reads all layers at once; train it with one layer'
+    if source.task(name).loss.activation is None:
+        loss = source.config(name).chosen_loss.name
+        return f'loss = "{loss}" reads outputs by a rule of its own, neither softmax nor sigmoid'
+    return None
+
+
+def save_bert(body: Body, layers: int, folder: Path, classifier: nn.Linear | None = None, **settings: Any) -> None:
+    """config.json and model.safetensors of a body's first `layers`, with a classifier on its pooler if there is one."""
+    write_config(replace(body.shape, layers=layers), folder, **settings)
+    state = body_tensors(body, layers)
+    if classifier is not None:
+        state = {f"bert.{key}": tensor for key, tensor in state.items()}
+        state |= {f"classifier.{key}": tensor.detach() for key, tensor in classifier.named_parameters()}
+    save_file(state, folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
+
+
+def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:
+    """The folder of one task that is no misfit."""
+    task, layers = source.task(name), source.layers(name)
+    assert layers is not None, "a mix of layers was refused"
+    output, labels = output_layer(task, task.head.dense, yes_no_as_two=yes_no_as_two)
+    doubled = len(labels) > task.loss.outputs
+    save_bert(
+        source.network.body,
+        layers,
+        folder,
+        output,
+        architectures=["BertForSequenceClassification"],
+        problem_type=PROBLEMS["softmax" if doubled else str(task.loss.activation)],
+        id2label=dict(enumerate(labels)),
+        label2id={label: number for number, label in enumerate(labels)},
+        classifier_dropout=source.model.recipe.dropout,
+        **settings,
+    )
+    save_tokenizer(source.model.tokenizer, folder, source.config(name).reading, source.max_length)
+
+
+def output_layer(task: Task, last: nn.Module | Tensor, *, yes_no_as_two: bool) -> tuple[nn.Linear, list[str]]:
+    """A head's `last` layer as others read it, and the names of its outputs.
+
+    A regression gives numbers in the label's own units. Two classes that weft keeps as one logit o become the logits
+    (0, o) if `yes_no_as_two`: the softmax of these is the sigmoid of o.
+    """
+    assert isinstance(last, nn.Linear), "a head's last layer is linear"
+    weight, bias, labels = last.weight.detach(), last.bias.detach(), task.labels
+    if labels.is_numeric:
+        nothing = torch.zeros_like(weight)  # only the bias moves by the low end of the range
+        return _linear(labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)), [task.name]
+    if len(weight) == len(labels.names):
+        return _linear(weight, bias), list(labels.names)
+    if yes_no_as_two:
+        doubled = (torch.cat([torch.zeros_like(tensor), tensor]) for tensor in (weight, bias))
+        return _linear(*doubled), list(labels.names)
+    return _linear(weight, bias), [labels.names[1]]
+
+
+def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
+    return layer

@@ -1,0 +1,52 @@
+"""What an ONNX graph computes, as modules that torch can trace: padded texts in, vectors and answers out."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from weft.tasks.network import Network
+from weft.tasks.task import Task
+
+
+class ReadingGraph(nn.Module):
+    """Body and poolings, and the heads too unless they need two vectors."""
+
+    def __init__(self, network: Network, tasks: Sequence[str], *, pairs: bool) -> None:
+        super().__init__()
+        self.body = network.body
+        self.tasks = nn.ModuleList(network.task(name) for name in tasks)
+        self.pairs = pairs
+        self.inputs = ["input_ids", "attention_mask", "token_type_ids"]
+        self.outputs = [f"{name}{end}" for name in tasks for end in ([".vector"] if pairs else [".vector", ""])]
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
+        layers = self.body.padded(input_ids, attention_mask, token_type_ids)
+        results = []
+        for task in self.tasks:
+            assert isinstance(task, Task)
+            vectors = task.padded_vectors(layers, attention_mask)
+            results += [vectors] if self.pairs else [vectors, in_units(task, [vectors])]
+        return tuple(results)
+
+
+class PairHeads(nn.Module):
+    """The heads of bi tasks: the two vectors of each in the order of `inputs`."""
+
+    def __init__(self, network: Network, tasks: Sequence[str]) -> None:
+        super().__init__()
+        self.tasks = nn.ModuleList(network.task(name) for name in tasks)
+        self.inputs = [f"{name}.{side}" for name in tasks for side in ("first", "second")]
+        self.outputs = list(tasks)
+
+    def forward(self, *vectors: Tensor) -> tuple[Tensor, ...]:
+        results = []
+        for number, task in enumerate(self.tasks):
+            assert isinstance(task, Task)
+            results.append(in_units(task, list(vectors[2 * number : 2 * number + 2])))
+        return tuple(results)
+
+
+def in_units(task: Task, vectors: list[Tensor]) -> Tensor:
+    """Probabilities, or numbers in the label's own units."""
+    answer: Tensor = task.loss.read(task.outputs(vectors))
+    return task.labels.in_units(answer) if task.labels.is_numeric else answer

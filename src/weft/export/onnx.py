@@ -1,0 +1,134 @@
+"""ONNX: one graph for each reading, with all its tasks. `tasks/onnx_engine.py` says what goes in and comes out."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from weft.data.readings import Reading
+from weft.deliverable import read_settings, write_settings
+from weft.errors import UserError
+from weft.export.agreement import TOLERANCE, largest_difference
+from weft.export.graph import PairHeads, ReadingGraph
+from weft.export.outcome import Outcome, Quantization
+from weft.export.source import Source
+from weft.export.tokenizer_file import save_tokenizer
+from weft.model import load
+from weft.tasks.onnx_engine import HEADS, graph_file
+from weft.training.run_folder import without_nan
+
+OPSET = 20
+"""the first with GELU as one operator"""
+
+
+def write(source: Source, folder: Path) -> Outcome:
+    """The graphs, tokenizer and weft.json, compared with the model before anybody can use them."""
+    require_libraries()
+    outcome = Outcome()
+    for reading, tasks in by_reading(source).items():
+        _save_reading(source, reading, tasks, folder)
+    _save_settings(source, folder, {"to": "onnx"})
+    exported = load(folder)
+    for name in source.tasks:
+        difference = largest_difference(source.model, exported, name)
+        if not difference <= TOLERANCE:  # not a number is not near either
+            raise UserError(
+                f"--to onnx: the ONNX graph of {name!r} differs from the model by {difference:.1e}, more than "
+                f"{TOLERANCE:.0e}; nothing was written. Leave the task out, or use the model folder as it is"
+            )
+        reading = source.config(name).reading
+        files = f"{reading}.onnx and {HEADS}.onnx" if reading == "bi" else f"{reading}.onnx"
+        outcome.written[name] = f"{files} (largest difference from the model {difference:.0e})"
+    return outcome
+
+
+def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantization:
+    """Replace the graphs by ones with 8-bit weights, and score both on the dev files."""
+    from weft.export.quantize import to_int8
+
+    files = [graph_file(folder, reading) for reading in by_reading(source)]
+    before, size = load(folder).evaluate(data_dir=data_dir), sum(file.stat().st_size for file in files)
+    for file in files:
+        to_int8(file, source.network.body.shape.layers)
+    _save_settings(source, folder, {"to": "onnx", "quantize": "int8"})
+    after = load(folder).evaluate(data_dir=data_dir)
+    scores = {
+        kind: {"tasks": evaluation.scores, "overall": evaluation.overall}
+        for kind, evaluation in (("fp32", before), ("int8", after))
+    }
+    _save_settings(source, folder, {"to": "onnx", "quantize": "int8", "dev": without_nan(scores)})
+    return Quantization(before, after, size, sum(file.stat().st_size for file in files))
+
+
+def by_reading(source: Source) -> dict[Reading, list[str]]:
+    """The tasks of each reading."""
+    found: dict[Reading, list[str]] = {}
+    for name in source.tasks:
+        found.setdefault(source.config(name).reading, []).append(name)
+    return found
+
+
+def require_libraries() -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise UserError(f'--to onnx: {error.name} is not installed; run: pip install "weft[export]"') from None
+
+
+def _save_reading(source: Source, reading: Reading, tasks: list[str], folder: Path) -> None:
+    graph = ReadingGraph(source.network, tasks, pairs=reading == "bi")
+    # any sizes do but 0 and 1, which the tracer would take for fixed
+    ids = torch.ones(3, 5, dtype=torch.long)
+    _save_graph(graph, (ids, torch.ones_like(ids), torch.zeros_like(ids)), 2, graph_file(folder, reading))
+    if reading == "bi":
+        heads = PairHeads(source.network, tasks)
+        vectors = tuple(torch.ones(3, source.task(name).pooling.width) for name in tasks for _ in range(2))
+        _save_graph(heads, vectors, 1, graph_file(folder, HEADS))
+
+
+def _save_graph(graph: ReadingGraph | PairHeads, example: tuple[torch.Tensor, ...], free: int, file: Path) -> None:
+    """Trace a graph whose inputs may have any size along their first `free` axes."""
+    sizes: Any = tuple(dict.fromkeys(range(free), Dim.DYNAMIC) for _ in example)
+    if isinstance(graph, PairHeads):
+        sizes = (sizes,)  # its forward takes them as one tuple
+    with _quiet():
+        program = torch.onnx.export(
+            graph.eval(),
+            example,
+            input_names=graph.inputs,
+            output_names=graph.outputs,
+            dynamic_shapes=sizes,
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None, "the dynamo exporter returns a program"
+    program.save(str(file), external_data=False)
+
+
+def _save_settings(source: Source, folder: Path, export: dict[str, Any]) -> None:
+    """What `weft predict` needs beside the graphs: the model's own weft.json, and how it was exported."""
+    save_tokenizer(source.model.tokenizer, folder, "cross", source.max_length)
+    files = [*sorted(file.name for file in folder.glob("*.onnx")), "tokenizer.json"]
+    write_settings(folder, read_settings(source.folder) | {"export": export}, files)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter talks about libraries that nobody asked for."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

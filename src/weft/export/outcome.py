@@ -1,0 +1,52 @@
+"""What an export came to."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weft.errors import UserError
+from weft.export.source import Source
+from weft.training.trainer import Evaluation
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Every dev score before and after."""
+
+    before: Evaluation
+    after: Evaluation
+    bytes_before: int
+    bytes_after: int
+
+
+@dataclass
+class Outcome:
+    """Which tasks were written and which were not."""
+
+    written: dict[str, str] = field(default_factory=dict)
+    """what -> where it is and how it is opened"""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """task -> why, and the way that works"""
+    quantization: Quantization | None = None
+
+    def add(self, source: Source, task: str, where: str) -> None:
+        """A task was written."""
+        remark = source.remark(task)
+        self.written[task] = f"{where}; {remark}" if remark else where
+
+    def require_one(self, to: str, hint: str = "") -> None:
+        if not self.written:
+            reasons = "\n".join(f"  {task}: {reason}" for task, reason in self.skipped.items())
+            raise UserError(f"--to {to}: none of the tasks can be written\n{reasons}{hint}")
+
+    def save_card(self, source: Source, to: str, folder: Path) -> None:
+        """README.md: what is in the folder, and what is not."""
+        lines = [f"# {source.model.recipe.name}", "", f"Exported by weft for {to}.", ""]
+        lines += [
+            "| what | where |",
+            "| --- | --- |",
+            *(f"| {what} | {where} |" for what, where in self.written.items()),
+        ]
+        if self.skipped:
+            lines += ["", "Not written:", ""]
+            lines += [f"- {task}: {reason}" for task, reason in self.skipped.items()]
+        (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,79 @@
+"""What is exported, and the folder it goes to."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UserError
+from weft.model import Model, load, model_folder
+from weft.nn.layers import OneLayer
+from weft.tasks.config import TaskConfig
+from weft.tasks.network import Network
+from weft.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trained model, ready to be taken apart."""
+
+    folder: Path
+    model: Model
+    network: Network
+    """a copy of the model's in fp32"""
+
+    @property
+    def tasks(self) -> list[str]:
+        return self.model.tasks
+
+    def config(self, task: str) -> TaskConfig:
+        return self.model.recipe.tasks[task]
+
+    def task(self, name: str) -> Task:
+        return self.network.task(name)
+
+    @property
+    def max_length(self) -> int:
+        return self.model.recipe.max_length
+
+    def layers(self, task: str) -> int | None:
+        """How many layers of the body a task needs; None if it reads a mix of all."""
+        layer = self.task(task).layer
+        return layer.number if isinstance(layer, OneLayer) else None
+
+    def remark(self, task: str) -> str:
+        """What a user of the export must do that weft did by itself."""
+        masks = self.config(task).data.mask
+        return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
+
+
+def open_source(folder: Path) -> Source:
+    path = model_folder(folder)
+    model = load(path, "cpu")
+    return Source(path, model, deepcopy(model.network).float().eval())
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder that is there, whole, if everything went well, and not at all if anything did not."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"-o {out}: already exists; choose another folder")
+    temporary = out.with_name(f".{out.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
+    try:
+        yield temporary
+        temporary.replace(out)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,186 @@
+"""Every reading, pooling, head and loss on its way out: it agrees with the model there, or is refused with a reason."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+from tests.contracts.registry import variants
+from tests.exported import SECONDS, TEXTS, cosines, write_model
+from weft.data.readings import Reading
+from weft.export import Outcome, export
+from weft.losses import LossConfig
+from weft.nn.heads import HeadConfig
+from weft.nn.pooling import PoolingConfig
+
+# a number in its own units: what every head may give
+NUMBER = {"like": "similarity", "scale": False, "range": [0, 5], "pooling": "mean"}
+LOSSES: dict[str, dict[str, Any]] = {
+    "mse": {"like": "similarity", "reading": "cross"},
+    "cosine-embedding": {"like": "paraphrase", "reading": "bi", "head": "cosine"},
+}
+
+
+def all_tasks() -> dict[str, dict[str, Any]]:
+    tasks: dict[str, dict[str, Any]] = {}
+    for reading in get_args(Reading):
+        start = {"like": "sentiment"} if reading == "single" else {"like": "paraphrase", "reading": reading}
+        tasks[f"reading-{reading}"] = start | {"pooling": "pooler"}
+    for name in variants(PoolingConfig):
+        tasks[f"pooling-{name}-bi"] = {"like": "similarity", "pooling": name, "head": "cosine"}
+        tasks[f"pooling-{name}-cross"] = {"like": "paraphrase", "pooling": name, "layer": 1}
+    tasks["pooling-lstm-both"] = {"like": "similarity", "pooling": {"name": "lstm", "bidirectional": True}}
+    tasks["layer-mix"] = {"like": "paraphrase", "layer": "mix"}
+    for name in variants(HeadConfig):
+        tasks[f"head-{name}-bi"] = NUMBER | {"head": name}
+    for name in ("hidden", "mlp"):
+        tasks[f"head-{name}-cross"] = NUMBER | {"reading": "cross", "head": name}
+    for name in variants(LossConfig):
+        start = LOSSES.get(name, {"like": "paraphrase", "pooling": "pooler"})
+        tasks[f"loss-{name}"] = start | {"loss": name}
+    tasks["kind-multilabel"] = {"like": "sentiment", "kind": "multilabel", "pooling": "pooler"}
+    tasks["kind-multilabel-cross"] = {"like": "paraphrase", "kind": "multilabel"}
+    return tasks
+
+
+TASKS = all_tasks()
+
+
+@pytest.fixture(scope="module")
+def model_folder(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tiny, tmp_path_factory.mktemp("all"), TASKS)
+
+
+@pytest.fixture(scope="module")
+def model(model_folder: Path) -> weft.Model:
+    return weft.load(model_folder)
+
+
+def exported(model_folder: Path, to: str) -> tuple[Path, Outcome]:
+    out = model_folder.parent / to
+    outcome = export(model_folder, to, out)
+    assert {*outcome.written, *outcome.skipped} - {"the body"} == set(TASKS)
+    return out, outcome
+
+
+def answers(model: weft.Model, task: str) -> np.ndarray:
+    """[n, classes] or [n, 1]"""
+    second = None if model.recipe.tasks[task].reading == "single" else SECONDS
+    found = model.predict(task, TEXTS, second)
+    return np.array([[p.score] if p.probabilities is None else list(p.probabilities.values()) for p in found])
+
+
+@pytest.fixture(scope="module")
+def onnx(model_folder: Path) -> weft.Model:
+    pytest.importorskip("onnxruntime")
+    out, outcome = exported(model_folder, "onnx")
+    assert outcome.skipped == {}
+    return weft.load(out)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_onnx_agrees(model: weft.Model, onnx: weft.Model, task: str) -> None:
+    expected = answers(model, task)
+    np.testing.assert_allclose(answers(onnx, task), expected, rtol=1e-4, atol=1e-4)
+    assert expected.std(axis=0).max() > 1e-3, "answers that are all alike would agree with anything"
+    vectors = model.embed(TEXTS, task)
+    assert cosines(onnx.embed(TEXTS, task), vectors).min() > 0.9999
+    one = [onnx.embed([text], task)[0] for text in TEXTS]
+    np.testing.assert_allclose(one, vectors, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def transformers(model_folder: Path) -> tuple[Path, Outcome]:
+    return exported(model_folder, "transformers")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_transformers_agrees_or_refuses(model: weft.Model, transformers: tuple[Path, Outcome], task: str) -> None:
+    from transformers import pipeline
+
+    out, outcome = transformers
+    if task in outcome.skipped:
+        assert "use --to " in outcome.skipped[task]
+        assert not (out / task).exists()
+        return
+    classify = pipeline("text-classification", model=str(out / task), truncation=True, max_length=128, top_k=None)
+    single = model.recipe.tasks[task].reading == "single"
+    inputs: Any = TEXTS if single else [{"text": a, "text_pair": b} for a, b in zip(TEXTS, SECONDS, strict=True)]
+    expected = answers(model, task)
+    names = list(model.labels[task].names) or [task]
+    for batch_size in (1, 4):
+        found = classify(inputs, batch_size=batch_size)
+        got = [[next(e["score"] for e in entry if e["label"] == name) for name in names] for entry in found]
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def sentence_transformers(model_folder: Path) -> tuple[Path, Outcome]:
+    return exported(model_folder, "sentence-transformers")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_sentence_transformers_agrees_or_refuses(
+    model: weft.Model, sentence_transformers: tuple[Path, Outcome], task: str
+) -> None:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    out, outcome = sentence_transformers
+    if task in outcome.skipped:
+        assert "use --to " in outcome.skipped[task]
+        assert not (out / task).exists()
+        return
+    if model.recipe.tasks[task].reading == "bi":
+        encoder = SentenceTransformer(str(out / task), device="cpu", local_files_only=True)
+        expected = model.embed(TEXTS, task)
+        for batch_size in (1, 4):
+            got = encoder.encode(TEXTS, batch_size=batch_size)
+            assert cosines(got, expected).min() > 0.9999
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+        return
+    scorer = CrossEncoder(str(out / task), device="cpu", local_files_only=True)
+    expected = answers(model, task)
+    as_logits = model.network.task(task).loss.activation == "softmax"
+    for batch_size in (1, 4):
+        pairs = list(zip(TEXTS, SECONDS, strict=True))
+        got = scorer.predict(pairs, batch_size=batch_size, apply_softmax=as_logits)
+        assert scorer.num_labels == (got.shape[1] if got.ndim == 2 else 1)
+        np.testing.assert_allclose(got, expected if got.ndim == 2 else expected[:, -1], rtol=1e-4, atol=1e-4)
+
+
+def test_what_fits_where(transformers: tuple[Path, Outcome], sentence_transformers: tuple[Path, Outcome]) -> None:
+    """The tests above would pass if everything were refused."""
+    assert {"reading-single", "reading-cross", "reading-concat", "the body"} <= set(transformers[1].written)
+    assert {"loss-cross-entropy", "loss-binary-cross-entropy", "loss-ordinal-log"} <= set(transformers[1].written)
+    assert {"kind-multilabel", "kind-multilabel-cross"} <= set(transformers[1].written)
+    assert "loss-dual-objective" in transformers[1].skipped
+    wanted = {f"pooling-{name}-{reading}" for name in ("cls", "pooler", "mean", "max") for reading in ("bi", "cross")}
+    wanted |= {"reading-cross", "reading-concat", "head-hidden-cross", "head-mlp-cross", "loss-mse"}
+    assert wanted <= set(sentence_transformers[1].written)
+    assert {"reading-single", "pooling-lstm-bi", "layer-mix"} <= set(sentence_transformers[1].skipped)
+
+
+@pytest.mark.parametrize("name", variants(LossConfig))
+def test_the_function_that_a_loss_names_is_how_it_reads(name: str) -> None:
+    from weft.data.labels import Labels
+
+    kinds = [
+        Labels("classification", ("a", "b")),
+        Labels("multilabel", ("a", "b", "c")),
+        Labels("regression", scaled=True),
+    ]
+    functions = {"softmax": lambda o: o.softmax(1), "sigmoid": torch.sigmoid, "identity": lambda o: o}
+    for labels in kinds:
+        try:
+            loss = variants(LossConfig)[name]().build(labels, "t", None)  # type: ignore[attr-defined]
+        except weft.UserError:
+            continue
+        if loss.activation is None:
+            continue
+        output = 3 * torch.randn(6, loss.outputs)
+        reading = loss.read(output).reshape(6, -1)
+        expected = functions[loss.activation](output)
+        torch.testing.assert_close(reading[:, -expected.shape[1] :], expected)
