@@ -57,8 +57,8 @@ def confusion(targets: Targets, chosen: NDArray[np.int64], classes: int) -> Conf
 
 def _counted_cells(cells: Targets, classes: int, counts: Counts | None) -> Confusion:
     """The confusion matrix of rows whose cell is known: true class times classes plus predicted class."""
-    matrix: Confusion = np.bincount(cells, weights=counts, minlength=classes * classes).reshape(classes, classes)
-    return matrix.astype(np.float64, copy=False)
+    found = np.bincount(cells, weights=counts, minlength=classes * classes).reshape(classes, classes)
+    return found.astype(np.float64, copy=False)
 
 
 def counted(name: str, targets: Targets, predictions: Predictions) -> Counted:
