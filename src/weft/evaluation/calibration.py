@@ -82,6 +82,8 @@ def reliability(predictions: Predictions, targets: Targets, bins: int = BINS) ->
 
 def cross_fitted(predictions: Predictions, targets: Targets) -> Predictions:
     """Each half of the rows at the temperature of the other half: what calibration gains on rows it has not seen."""
+    if len(targets) < 2:  # there is no other half
+        return predictions
     order = generator(0, "calibration", len(targets)).permutation(len(targets))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     tempered = np.empty_like(predictions)

@@ -51,10 +51,14 @@ FROM_CONFUSION: dict[str, Callable[[Confusion], float]] = {
 }
 
 
-def confusion(targets: Targets, chosen: NDArray[np.int64], classes: int, counts: Counts | None = None) -> Confusion:
-    cells = np.bincount(targets * classes + chosen, weights=counts, minlength=classes * classes)
-    matrix: Confusion = cells.reshape(classes, classes).astype(np.float64)
-    return matrix
+def confusion(targets: Targets, chosen: NDArray[np.int64], classes: int) -> Confusion:
+    return _counted_cells(targets * classes + chosen, classes, None)
+
+
+def _counted_cells(cells: Targets, classes: int, counts: Counts | None) -> Confusion:
+    """The confusion matrix of rows whose cell is known: true class times classes plus predicted class."""
+    found = np.bincount(cells, weights=counts, minlength=classes * classes).reshape(classes, classes)
+    return found.astype(np.float64, copy=False)
 
 
 def counted(name: str, targets: Targets, predictions: Predictions) -> Counted:
@@ -62,8 +66,9 @@ def counted(name: str, targets: Targets, predictions: Predictions) -> Counted:
     if targets.ndim == 2:
         return _multilabel(name, targets, predictions)
     if name in FROM_CONFUSION:
-        chosen, classes, whole = decide(predictions, targets), predictions.shape[1], FROM_CONFUSION[name]
-        return lambda counts: whole(confusion(targets, chosen, classes, counts))
+        classes, whole = predictions.shape[1], FROM_CONFUSION[name]
+        cells = targets * classes + decide(predictions, targets)
+        return lambda counts: whole(_counted_cells(cells, classes, counts))
     if name == "mse":
         squares = (targets - predictions) ** 2
         return lambda counts: float(counts @ squares / counts.sum())

@@ -10,8 +10,9 @@ Values = NDArray[np.float64]
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out, it vanishes on white.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-# Stops of cividis, for what has an order: equally readable with and without colour vision.
-SCALE = ("#00224e", "#31446b", "#666970", "#958f78", "#cab969", "#fee838")
+# For what has an order: from blue to yellow and ever lighter, so that it reads alike with and without colour vision;
+# neither end vanishes on white or on dark paper.
+SCALE = ("#2a56a0", "#5a7aab", "#8a9699", "#bcae75", "#efc62f")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from weft.evaluation.calibration import (
 from weft.evaluation.counted import confusion
 from weft.report.run import TaskRun
 
-Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 ROC_POINTS = 120
 
 

@@ -197,6 +197,8 @@ def _task(name: str, config: dict[str, Any], file: Path) -> TaskRun:
     plane = [columns[c].to_numpy() for c in ("pca_1", "pca_2") if c in columns]
     explained = (table.schema.metadata or {}).get(b"pca_explained")
     low, high = config.get("range") or ((float(targets.min()), float(targets.max())) if not names else (0.0, 1.0))
+    if low == high:  # every dev row has the same number: any width will do
+        high = low + 1.0
     return TaskRun(
         name=name,
         kind=config["kind"],

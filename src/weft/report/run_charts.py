@@ -116,7 +116,7 @@ def sharing_charts(run: Run) -> list[Chart]:
                 [],
                 learning.strip(run),
                 x_range=(0.0, last),
-                note="The darker, the larger the share of those steps that the task fed.",
+                note="The stronger the colour, the larger the share of those steps that the task fed.",
             )
         )
         weights = [

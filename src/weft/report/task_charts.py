@@ -142,7 +142,7 @@ def _labelled(task: TaskRun) -> list[tuple[str, Colour, np.ndarray]]:
         low, high = task.bounds
         edges = np.linspace(low, high, 6)
         part = np.clip(np.searchsorted(edges, task.targets, side="right") - 1, 0, 4)
-        return [(f"{edges[i]:g} to {edges[i + 1]:g}", Colour(place=0.92 * i / 4), part == i) for i in range(5)]
+        return [(f"{edges[i]:g} to {edges[i + 1]:g}", Colour(place=i / 4), part == i) for i in range(5)]
     if task.kind == "multilabel":
         first = np.where(task.targets.any(axis=1), task.targets.argmax(axis=1), -1)
         names = [(name, first == i) for i, name in enumerate(task.names)] + [("none", first == -1)]
@@ -150,7 +150,7 @@ def _labelled(task: TaskRun) -> list[tuple[str, Colour, np.ndarray]]:
         names = [(name, task.targets == i) for i, name in enumerate(task.names)]
     if task.kind == "ordinal":
         last = max(len(names) - 1, 1)
-        return [(name, Colour(place=0.92 * i / last), which) for i, (name, which) in enumerate(names)]
+        return [(name, Colour(place=i / last), which) for i, (name, which) in enumerate(names)]
     if len(names) <= PLACES:
         return [(name, Colour(i), which) for i, (name, which) in enumerate(names)]
     common = sorted(names, key=lambda item: -int(item[1].sum()))[:PLACES]
