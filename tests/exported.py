@@ -37,12 +37,12 @@ def write_model(tiny: Path, folder: Path, tasks: dict[str, dict[str, Any]], **ch
             scale = 0.3 if not name.startswith("body.") or "embeddings" in name else 0.15
             parameter.add_(scale * torch.randn_like(parameter))
     dev = {name: task.dev for name, task in made.data.items()}
+    train = {name: task.train for name, task in made.data.items()}
     metrics = {name: network.task(name).metrics for name in dev}
+    evaluation = evaluate(TorchEngine(network, torch.device("cpu")), dev, metrics)
     out = folder / "model"
     out.mkdir()
-    save_model(
-        network, made.tokenizer, made.recipe, evaluate(TorchEngine(network, torch.device("cpu")), dev, metrics), out
-    )
+    save_model(network, made.tokenizer, made.recipe, evaluation, train, dev, out)
     return out
 
 

@@ -125,10 +125,10 @@ def test_folders_that_make_no_sense(model: Path, onnx: Path, tmp_path: Path) -> 
 
 
 def test_a_damaged_graph_is_named(onnx: Path, tmp_path: Path) -> None:
-    for name in ("weft.json", "tokenizer.json"):
-        (tmp_path / name).write_bytes((onnx / name).read_bytes())
+    for path in onnx.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / "single.onnx").write_bytes((onnx / "single.onnx").read_bytes()[:-100])
-    with pytest.raises(package.UserError, match="single.onnx: cannot be read as an ONNX graph"):
+    with pytest.raises(package.UserError, match="single.onnx: is damaged or belongs to another model"):
         package.load(tmp_path)
 
 

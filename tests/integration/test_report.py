@@ -161,7 +161,7 @@ def test_probe(run: Path, tmp_path: Path) -> None:
     one, two = (model.predict("sentiment", list(example[key]))[0].probabilities for key in ("texts", "swapped"))
     assert one is not None
     assert two is not None
-    assert example["move"] == pytest.approx(sum(abs(one[k] - two[k]) for k in one) / 2)
+    assert example["move"] == pytest.approx(sum(abs(one[k] - two[k]) for k in one) / 2, abs=1e-6)
     write_report([out], tmp_path / "page.html")
     assert "Bias probe" in (tmp_path / "page.html").read_text()
     write_rows(tmp_path / "dev.tsv", [{"text": "a dull film", "label": "bad"}])
