@@ -60,6 +60,7 @@ def test_int8_is_smaller_and_scored_before_and_after(model: Path, onnx: Path, tm
     assert "int8" in done.stdout
     saved = json.loads((tmp_path / "int8" / "weft.json").read_text())["export"]
     assert saved["quantize"] == "int8"
+    assert "Weights are int8: the overall dev score was" in (tmp_path / "int8" / "README.md").read_text()
     full, small = (package.load(folder).evaluate() for folder in (onnx, tmp_path / "int8"))
     assert saved["dev"]["fp32"] == {"tasks": full.scores, "overall": full.overall}
     assert saved["dev"]["int8"] == {"tasks": small.scores, "overall": small.overall}

@@ -46,6 +46,9 @@ class Outcome:
             "| --- | --- |",
             *(f"| {what} | {where} |" for what, where in self.written.items()),
         ]
+        if self.quantization is not None:
+            before, after = self.quantization.before.overall, self.quantization.after.overall
+            lines += ["", f"Weights are int8: the overall dev score was {before:.3f} and is {after:.3f}."]
         if self.skipped:
             lines += ["", "Not written:", ""]
             lines += [f"- {task}: {reason}" for task, reason in self.skipped.items()]

@@ -1,0 +1,25 @@
+"""Benchmarks run, and their last line is what they promise."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.exported import write_model
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.long
+def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
+    model = write_model(tiny, tmp_path, {"sentiment": {"like": "sentiment"}})
+    command = [sys.executable, str(ROOT / "benchmarks" / "predict_speed.py"), "--model", str(model)]
+    done = subprocess.run([*command, "--texts", "20", "--rounds", "3"], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    for key in ("onnx_int8_vs_onnx", "onnx_vs_torch"):
+        low, high = report["spread"][key]
+        assert 0 < low <= high
+        assert report[key] > 0
+    assert report["texts"] == 20
