@@ -11,11 +11,16 @@ import resource
 import time
 from pathlib import Path
 
-from sides import alternate, ratio, recipe_for, show
+from sides import Ratio, alternate, recipe_for, show
 
 from weft.experiment import Assembly, assemble
 from weft.recipe import load_recipe
 
+ABOUT = {
+    "pcgrad_vs_apart": "seconds of a step against gradients kept apart and summed",
+    "pcgrad_vs_joint": "seconds of a step against all tasks in one pass",
+    "smart_vs_plain": "seconds of a step with SMART on all tasks against without",
+}
 SIDES = {
     "joint": [],
     "apart": ["tasks.*.layer_factors={ layers = [0] }"],  # factors of one: kept apart, then summed
@@ -47,17 +52,12 @@ def main() -> None:
     measured = alternate(
         {side: lambda one=one: seconds(one, options.steps) for side, one in made.items()}, options.rounds
     )
-    result = {
-        "pcgrad_vs_apart": ratio(measured["pcgrad"], measured["apart"]),
-        "pcgrad_vs_joint": ratio(measured["pcgrad"], measured["joint"]),
-        "smart_vs_plain": ratio(measured["smart"], measured["joint"]),
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    ratios = {
+        "pcgrad_vs_apart": Ratio.of(measured["pcgrad"], measured["apart"]),
+        "pcgrad_vs_joint": Ratio.of(measured["pcgrad"], measured["joint"]),
+        "smart_vs_plain": Ratio.of(measured["smart"], measured["joint"]),
     }
-    rows = [["comparison", "ratio", "lowest and highest round"]]
-    for key in ("pcgrad_vs_apart", "pcgrad_vs_joint", "smart_vs_plain"):
-        entry = result[key]
-        rows.append([key, f"{entry['ratio']:.2f}", f"{entry['low']:.2f} .. {entry['high']:.2f}"])
-    show(rows, result)
+    show(ratios, ABOUT, {"peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ To add a comparison, write a function that prepares its two sides and name it in
 
 import argparse
 import csv
-import json
 import shutil
 import statistics
 import sys
@@ -22,14 +21,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import torch
-from rich.console import Console
-from rich.table import Table
+from sides import Ratio, alternate, show
 
 import weft
 from weft.data.config import PRESETS
+from weft.deliverable import read_settings, write_settings
 from weft.export import export
 from weft.export.quantize import to_int8
+from weft.model import model_folder
 
 Side = Callable[[], object]
 """answers all texts once"""
@@ -67,6 +66,8 @@ class Bench:
         shutil.copytree(self.onnx_folder, folder)
         for reading in {task.reading for task in self.model.recipe.tasks.values()}:
             to_int8(folder / f"{reading}.onnx", self.model.network.body.shape.layers)
+        files = [*sorted(file.name for file in folder.glob("*.onnx")), "tokenizer.json"]
+        write_settings(folder, read_settings(self.onnx_folder), files)
         return weft.load(folder)
 
     def predict(self, model: weft.Model) -> Side:
@@ -83,35 +84,41 @@ def onnx_vs_torch(bench: Bench) -> tuple[Side, Side]:
     return bench.predict(bench.onnx), bench.predict(bench.model)
 
 
-COMPARISONS = {compare.__name__: compare for compare in (onnx_int8_vs_onnx, onnx_vs_torch)}
+def vs_pipeline(bench: Bench) -> tuple[Side, Side]:
+    """weft's predict against transformers' text-classification pipeline, batches of 32"""
+    from transformers import BertForSequenceClassification, PreTrainedTokenizerFast, pipeline
+
+    folder = model_folder(bench.run)  # the same body; what its head answers does not matter here
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    model = BertForSequenceClassification.from_pretrained(folder, num_labels=5)
+    theirs = pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu", truncation=True)
+    return bench.predict(bench.model), lambda: theirs(bench.texts, batch_size=32, max_length=128)
 
 
-@dataclass(frozen=True)
-class Result:
-    ours: list[float]
-    theirs: list[float]
-    """seconds of each round"""
+def vs_encode(bench: Bench) -> tuple[Side, Side]:
+    """weft's embed against SentenceTransformer.encode, batches of 32"""
+    from sentence_transformers import SentenceTransformer
 
-    @property
-    def ratio(self) -> float:
-        return statistics.median(self.theirs) / statistics.median(self.ours)
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        rounds = [b / a for a, b in zip(self.ours, self.theirs, strict=True)]
-        return min(rounds), max(rounds)
+    theirs = SentenceTransformer(str(model_folder(bench.run)), device="cpu")
+    theirs.max_seq_length = 128
+    return lambda: bench.model.embed(bench.texts), lambda: theirs.encode(bench.texts, batch_size=32)
 
 
-def measure(sides: tuple[Side, Side], rounds: int) -> Result:
+COMPARISONS = {compare.__name__: compare for compare in (vs_pipeline, vs_encode, onnx_int8_vs_onnx, onnx_vs_torch)}
+
+
+def measure(sides: tuple[Side, Side], texts: int, rounds: int) -> tuple[list[float], list[float]]:
+    """Texts per second of both sides in every round."""
+
+    def timed(side: Side) -> float:
+        start = time.perf_counter()
+        side()
+        return texts / (time.perf_counter() - start)
+
     for side in sides:
         side()  # the first time is never like the others
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds):
-        for which in (0, 1) if number % 2 == 0 else (1, 0):  # neither side always goes first
-            start = time.perf_counter()
-            sides[which]()
-            seconds[which].append(time.perf_counter() - start)
-    return Result(*seconds)
+    measured = alternate({"ours": lambda: timed(sides[0]), "theirs": lambda: timed(sides[1])}, rounds)
+    return measured["ours"], measured["theirs"]
 
 
 def read_texts(data_dir: Path | None) -> list[str]:
@@ -147,27 +154,14 @@ def main() -> None:
             run = Path(place) / "run"
             weft.train("starter", run, steps=1)
         bench = Bench(texts, run, Path(place))
-        results = {}
+        ratios, speeds = {}, {}
         for name in asked.only or COMPARISONS:
             print(f"measuring {name}", file=sys.stderr)
-            results[name] = measure(COMPARISONS[name](bench), asked.rounds)
-    table = Table(
-        title=f"{len(texts):,} texts, {asked.rounds} rounds, {torch.get_num_threads()} threads", title_justify="left"
-    )
-    for column in ("comparison", "what", "ratio", "rounds", "texts/s"):
-        table.add_column(column)
-    report: dict[str, object] = {}
-    speeds, spreads = {}, {}
-    for name, result in results.items():
-        low, high = result.spread
-        speeds[name] = [round(len(texts) / statistics.median(side), 1) for side in (result.ours, result.theirs)]
-        spreads[name] = [round(low, 3), round(high, 3)]
-        report[name] = round(result.ratio, 3)
-        shown = f"{speeds[name][0]:,.0f} : {speeds[name][1]:,.0f}"
-        table.add_row(name, str(COMPARISONS[name].__doc__), f"{result.ratio:.2f}", f"{low:.2f} to {high:.2f}", shown)
-    Console(width=140).print(table)
-    settings = {"texts": len(texts), "rounds": asked.rounds, "threads": torch.get_num_threads()}
-    print(json.dumps(report | {"spread": spreads, "texts_per_second": speeds} | settings))
+            ours, theirs = measure(COMPARISONS[name](bench), len(texts), asked.rounds)
+            ratios[name] = Ratio.of(ours, theirs)
+            speeds[name] = [round(statistics.median(side), 1) for side in (ours, theirs)]
+    about = {name: str(compare.__doc__) for name, compare in COMPARISONS.items()}
+    show(ratios, about, {"texts": len(texts), "rounds": asked.rounds, "texts_per_second": speeds})
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
-from sides import alternate, ratio, recipe_for, show
+from sides import Ratio, alternate, recipe_for, show
 from torch import nn
 from torch.utils.data import Dataset as TorchDataset
 
@@ -28,6 +28,12 @@ from weft.nn.source import find_body
 from weft.recipe import load_recipe
 from weft.types import Part
 
+ABOUT = {
+    "vs_trainer_default": "examples/s against the Trainer with dynamic padding",
+    "vs_trainer_grouped": "examples/s against the Trainer that also groups by length",
+    "vs_sentence_transformers": "pairs/s against SentenceTransformerTrainer, cosine loss",
+    "share_of_matmul": "useful arithmetic against the matrix multiply alone",
+}
 WARM = 2
 """steps that are not timed"""
 
@@ -263,20 +269,18 @@ def main() -> None:
     )
     matrices = shape.layers * (4 * shape.width**2 + 2 * shape.width * shape.inner)
     useful = [6 * matrices * tokens for tokens in rates["tokens"]]
-    result = {
-        "vs_trainer_default": ratio(measured["weft"], measured["trainer_default"]),
-        "vs_trainer_grouped": ratio(measured["weft"], measured["trainer_grouped"]),
-        "vs_sentence_transformers": ratio(measured["weft_pairs"], measured["sentence_transformers"]),
-        "share_of_matmul": ratio(useful, rates["matmul"]),
+    ratios = {
+        "vs_trainer_default": Ratio.of(measured["weft"], measured["trainer_default"]),
+        "vs_trainer_grouped": Ratio.of(measured["weft"], measured["trainer_grouped"]),
+        "vs_sentence_transformers": Ratio.of(measured["weft_pairs"], measured["sentence_transformers"]),
+        "share_of_matmul": Ratio.of(useful, rates["matmul"]),
+    }
+    further = {
+        "examples_per_second": {name: round(max(rounds), 1) for name, rounds in measured.items()},
         "useful_gflops": round(max(useful) / 1e9, 1),
         "matmul_gflops": round(max(rates["matmul"]) / 1e9, 1),
-        "threads": torch.get_num_threads(),
     }
-    rows = [["comparison", "ratio", "lowest and highest round"]]
-    for key in ("vs_trainer_default", "vs_trainer_grouped", "vs_sentence_transformers", "share_of_matmul"):
-        entry = result[key]
-        rows.append([key, f"{entry['ratio']:.2f}", f"{entry['low']:.2f} .. {entry['high']:.2f}"])
-    show(rows, result)
+    show(ratios, ABOUT, further)
 
 
 if __name__ == "__main__":

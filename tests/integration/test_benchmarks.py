@@ -18,8 +18,24 @@ def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "predict_speed.py"), "--model", str(model)]
     done = subprocess.run([*command, "--texts", "20", "--rounds", "3"], capture_output=True, text=True, check=True)
     report = json.loads(done.stdout.splitlines()[-1])
-    for key in ("onnx_int8_vs_onnx", "onnx_vs_torch"):
+    for key in ("vs_pipeline", "vs_encode", "onnx_int8_vs_onnx", "onnx_vs_torch"):
         low, high = report["spread"][key]
         assert 0 < low <= high
         assert report[key] > 0
     assert report["texts"] == 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("script", "keys"),
+    [
+        ("train_speed.py", {"vs_trainer_default", "vs_trainer_grouped", "vs_sentence_transformers", "share_of_matmul"}),
+        ("methods_cost.py", {"pcgrad_vs_apart", "pcgrad_vs_joint", "smart_vs_plain"}),
+    ],
+)
+def test_training_benchmarks(script: str, keys: set[str]) -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / script), "--steps", "1", "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert all(report[key] > 0 for key in keys)
+    assert set(report["spread"]) == keys
