@@ -22,6 +22,7 @@ import torch
 from sides import Ratio, alternate, recipe_for, show
 from torch import nn
 from torch.utils.data import Dataset as TorchDataset
+from transformers import TrainerCallback
 
 from weft.experiment import Assembly, assemble
 from weft.nn.source import find_body
@@ -36,6 +37,27 @@ ABOUT = {
 }
 WARM = 2
 """steps that are not timed"""
+
+
+QUIET: dict[str, Any] = {
+    "learning_rate": 1e-5,
+    "report_to": [],
+    "save_strategy": "no",
+    "logging_strategy": "no",
+    "disable_tqdm": True,
+    "use_cpu": True,
+    "dataloader_pin_memory": False,
+}
+
+
+class Clock(TrainerCallback):  # type: ignore[misc]
+    """When each step of a Trainer ended."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.times.append(time.perf_counter())
 
 
 class Rows(TorchDataset):  # type: ignore[type-arg]
@@ -129,13 +151,7 @@ def weft_side(made: Assembly, steps: int) -> tuple[float, float]:
 
 
 def trainer_side(folder: Path, made: Assembly, steps: int, grouped: bool) -> float:
-    from transformers import Trainer, TrainerCallback, TrainingArguments
-
-    class Clock(TrainerCallback):  # type: ignore[misc]
-        times: list[float] = []  # noqa: RUF012 (one clock for each run)
-
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            self.times.append(time.perf_counter())
+    from transformers import Trainer, TrainingArguments
 
     outputs = [len(data.labels.names) or 1 for data in made.data.values()]
     with tempfile.TemporaryDirectory() as out:
@@ -144,18 +160,11 @@ def trainer_side(folder: Path, made: Assembly, steps: int, grouped: bool) -> flo
             out,
             per_device_train_batch_size=48,
             max_steps=WARM + steps,
-            learning_rate=1e-5,
-            report_to=[],
-            save_strategy="no",
-            logging_strategy="no",
-            disable_tqdm=True,
             remove_unused_columns=False,
-            use_cpu=True,
-            dataloader_pin_memory=False,
             train_sampling_strategy=order,
+            **QUIET,
         )
         clock = Clock()
-        clock.times = []
         trainer = Trainer(
             PlainMultitask(folder, outputs, made.recipe.dropout),
             arguments,
@@ -175,15 +184,7 @@ def sentence_transformers_side(folder: Path, pairs: Assembly, steps: int) -> flo
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
     )
-    from sentence_transformers.losses import CosineSimilarityLoss
-    from transformers import TrainerCallback
-
-    class Clock(TrainerCallback):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.times: list[float] = []
-
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            self.times.append(time.perf_counter())
+    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
     data = pairs.data["similarity"].train
     rows = [int(row) for step in range(WARM + steps) for part in pairs.plan.window(step).parts for row in part.rows]
@@ -196,16 +197,7 @@ def sentence_transformers_side(folder: Path, pairs: Assembly, steps: int) -> flo
     clock = Clock()
     with tempfile.TemporaryDirectory() as out:
         arguments = SentenceTransformerTrainingArguments(
-            out,
-            per_device_train_batch_size=16,
-            max_steps=WARM + steps,
-            learning_rate=1e-5,
-            report_to=[],
-            save_strategy="no",
-            logging_strategy="no",
-            disable_tqdm=True,
-            use_cpu=True,
-            dataloader_pin_memory=False,
+            out, per_device_train_batch_size=16, max_steps=WARM + steps, **QUIET
         )
         trainer = SentenceTransformerTrainer(
             model=model, args=arguments, train_dataset=table, loss=CosineSimilarityLoss(model), callbacks=[clock]
