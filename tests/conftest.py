@@ -26,6 +26,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_all(tmp_path_factory.mktemp("tiny"))
 
 
+@pytest.fixture
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that make many runs and look at other things than the intervals in their cards and reports."""
+    monkeypatch.setattr("weft.evaluation.bootstrap.ROUNDS", 20)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`make test` uses two workers: the longest tests go first."""
     items.sort(key=lambda item: "integration" not in str(item.path))

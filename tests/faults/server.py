@@ -24,6 +24,7 @@ import weft.data.tables
 import weft.model
 import weft.proposal
 from weft import deliverable, experiment
+from weft.evaluation import bootstrap
 from weft.training import checkpoint, run_folder, trainer
 from weft.training.step import Step
 
@@ -92,6 +93,7 @@ def run(request: dict[str, Any]) -> None:
 
 def main() -> None:
     assert experiment  # imported for its own sake, like the commands' modules above
+    bootstrap.ROUNDS = 20  # faults are about other things than the intervals of a report
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

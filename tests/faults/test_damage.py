@@ -14,6 +14,8 @@ from weft.experiment import assemble
 from weft.recipe import Recipe, parse_recipe
 from weft.training.checkpoint import Checkpoints
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 @pytest.fixture(scope="module")
 def recipe(tiny: Path) -> Recipe:

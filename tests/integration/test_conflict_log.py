@@ -12,6 +12,8 @@ from tests.tiny import recipe_content, write_recipe
 from weft.experiment import assemble
 from weft.recipe import parse_recipe
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 def run(tiny: Path, folder: Path, name: str, **changes: Any) -> Path:
     folder.mkdir(exist_ok=True)

@@ -53,7 +53,13 @@ def run(kind: str, content: str, folder: Path) -> None:
             (folder / name[1]).write_text(rest + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+# tracing and loading a real body in three libraries takes minutes
+LONG = {"onnx.md", "sentence-transformers.md", "transformers.md"}
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.long] * (page.name in LONG), id=page.name) for page in PAGES]
+)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     for kind, content in blocks(page):
         assert kind in KNOWN, f"{page.name}: a block is marked {kind!r}, expected one of {sorted(KNOWN)}"

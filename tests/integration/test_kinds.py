@@ -15,6 +15,8 @@ from weft.data.tokenizer import Tokenizer
 from weft.experiment import read_data
 from weft.recipe import load_recipe
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 def one_file(folder: Path) -> Path:
     rows = []

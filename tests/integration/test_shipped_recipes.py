@@ -11,6 +11,8 @@ from tests.texts import WORDS
 from tests.tiny import write_body, write_rows
 from weft.library import library
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -18,6 +18,8 @@ from weft.nn.pooling import PoolingConfig
 from weft.penalties import PenaltyConfig
 from weft.regularizers import RegularizerConfig
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 SINGLE_NUMBER = {"cosine", "relu-cosine", "scaled-cosine"}
 
 

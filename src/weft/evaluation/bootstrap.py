@@ -45,15 +45,15 @@ class Difference:
         return self.interval is not None and (self.interval.low > 0 or self.interval.high < 0)
 
 
-def draws(rows: int, purpose: str, rounds: int = ROUNDS) -> Iterator[Counts]:
-    """How often each row is drawn, round by round."""
+def draws(rows: int, purpose: str, rounds: int | None = None) -> Iterator[Counts]:
+    """How often each row is drawn, round by round; `ROUNDS` of them unless said."""
     draw = generator(0, "bootstrap", purpose, rows)
-    for _ in range(rounds):
+    for _ in range(ROUNDS if rounds is None else rounds):
         yield np.bincount(draw.integers(rows, size=rows), minlength=rows).astype(np.float64)
 
 
 def resampled(
-    names: Sequence[str], targets: Targets, predictions: Predictions, purpose: str, rounds: int = ROUNDS
+    names: Sequence[str], targets: Targets, predictions: Predictions, purpose: str, rounds: int | None = None
 ) -> dict[str, Resampled]:
     """The named metrics on every resample; `purpose` is the task's name, so that tasks are drawn independently."""
     forms = {name: counted(name, targets, predictions) for name in names}
@@ -87,7 +87,7 @@ def difference(first: Resampled, second: Resampled, value: float, *, lower_is_be
 
 
 def paired(
-    name: str, targets: Targets, first: Predictions, second: Predictions, purpose: str, rounds: int = ROUNDS
+    name: str, targets: Targets, first: Predictions, second: Predictions, purpose: str, rounds: int | None = None
 ) -> Difference:
     """How much better the second predictions are than the first, by one metric."""
     one, two = (resampled([name], targets, p, purpose, rounds)[name] for p in (first, second))
