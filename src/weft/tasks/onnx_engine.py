@@ -101,7 +101,9 @@ class OnnxEngine(Engine):
         groups = list(by_length(sequences, TOKENS))
         passes = [self.sessions[reading].run(outputs, pad([sequences[i] for i in group])) for group in groups]
         back = np.argsort(np.concatenate(groups))
-        return {name: np.concatenate(values)[back] for name, values in zip(outputs, zip(*passes), strict=True)}
+        return {
+            name: np.concatenate(values)[back] for name, values in zip(outputs, zip(*passes, strict=True), strict=True)
+        }
 
 
 def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:

@@ -45,7 +45,8 @@ def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vecto
         numbers = [i for i, ask in enumerate(asks) if (ask.task, ask.vectors) == (task, vectors)]
         given = (vector if vectors else answer)(task, np.concatenate([places[i] for i in numbers]))
         ends = np.cumsum([len(asks[i].rows) for i in numbers])
-        results.update(zip(numbers, np.split(given, ends[:-1]), strict=True))
+        starts = ends - [len(asks[i].rows) for i in numbers]
+        results.update({i: given[a:b] for i, a, b in zip(numbers, starts, ends, strict=True)})
     return [results[i] for i in range(len(asks))]
 
 
