@@ -49,18 +49,14 @@ def serve(
     listener = open_socket(host, port)
     loaded = load(model, device)
     where, at = listener.getsockname()[:2]
-    shown = f"[{where}]" if ":" in where else where
-    typer.echo(f"{loaded.recipe.name} answers at http://{shown}:{at} (a page to try it; /docs describes the API)")
-    run(
-        loaded,
-        listener,
-        Settings(
-            max_body=max_body,
-            max_texts=max_texts,
-            max_chars=max_chars,
-            batch_tokens=batch_tokens,
-            max_wait=max_wait_ms / 1000,
-            queue_tokens=queue_tokens,
-        ),
-        keys,
+    place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
+    settings = Settings(
+        max_body=max_body,
+        max_texts=max_texts,
+        max_chars=max_chars,
+        batch_tokens=batch_tokens,
+        max_wait=max_wait_ms / 1000,
+        queue_tokens=queue_tokens,
     )
+    said = f"{loaded.recipe.name} answers at {place} (a page to try it; {place}/docs describes the API)"
+    run(loaded, listener, settings, keys, lambda: print(said, flush=True))

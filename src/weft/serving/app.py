@@ -79,9 +79,10 @@ class Api:
         return json_response(content)
 
     async def tasks(self) -> Response:
-        """What the model can be asked."""
+        """What the model can be asked, and how much at once."""
         tasks = [self._task(name) for name in self.model.tasks]
-        return json_response({"object": "list", "model": self.model.recipe.name, "data": tasks})
+        limits = {name: getattr(self.settings, name) for name in schemas.LimitInfo.model_fields}
+        return json_response({"object": "list", "model": self.model.recipe.name, "limits": limits, "data": tasks})
 
     def _task(self, name: str) -> dict[str, Any]:
         labels, reading = self.model.labels[name], self.model.recipe.tasks[name].reading
@@ -156,12 +157,21 @@ def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...] = ()) ->
         app.add_api_route(path, show, response_model=what, responses=refused(*statuses))
     app.add_api_route("/metrics", api.show_metrics, response_class=Response, responses=refused(401))
     _add_pages(app)
+    _name_tasks(app.openapi(), model)
     return Front(app, settings, keys, metrics), api
 
 
 def _add_pages(app: FastAPI) -> None:
     for path, name in {"/": "index.html", "/docs": "docs.html", **{f"/page/{name}": name for name in FILES}}.items():
         app.add_api_route(path, lambda name=name: page_file(name), include_in_schema=False, response_class=Response)
+
+
+def _name_tasks(description: dict[str, Any], model: Model) -> None:
+    """The description says which tasks there are; FastAPI keeps it and serves it at /openapi.json."""
+    of_task, of_tasks = (description["paths"][path]["post"] for path in ("/v1/predict/{task}", "/v1/predict"))
+    of_task["parameters"][0]["schema"]["enum"] = model.tasks
+    named = of_tasks["requestBody"]["content"]["application/json"]["schema"]["properties"]["tasks"]
+    named["anyOf"][0]["items"]["enum"] = model.tasks
 
 
 async def _refuse(_: Request, refusal: Exception) -> Response:

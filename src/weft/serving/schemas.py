@@ -115,9 +115,16 @@ class TaskInfo(BaseModel):
     range: list[float] | None = Field(description="Smallest and largest label of a regression.")
 
 
+class LimitInfo(BaseModel):
+    max_texts: int = Field(description="Texts, or pairs, of a request.")
+    max_chars: int = Field(description="Characters of a text.")
+    max_body: int = Field(description="Bytes of a request.")
+
+
 class TaskList(BaseModel):
     object: Literal["list"]
     model: str
+    limits: LimitInfo
     data: list[TaskInfo]
 
 
@@ -158,7 +165,9 @@ def parse(kind: type[B], body: bytes) -> B:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
-        raise Refusal(400, f"the body is not JSON: {first['ctx']['error']}", "invalid_json")
+        reason = str(first["ctx"]["error"])
+        hint = " (is it half of a surrogate pair?)" if "surrogate" in reason or "escape" in reason else ""
+        raise Refusal(400, f"the body is not JSON: {reason}{hint}", "invalid_json")
     where = ".".join(str(part) for part in first["loc"])[:100] or "the body"
     reason = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
     if first["type"] == "extra_forbidden":

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import socket
 import time
+from collections.abc import Callable
 from types import FrameType
 from weakref import WeakKeyDictionary
 
@@ -27,13 +28,20 @@ class Server(uvicorn.Server):
     connection. Then idle connections are closed, and requests in flight are finished.
     """
 
-    def __init__(self, config: uvicorn.Config, front: Front, api: Api, settings: Settings) -> None:
+    def __init__(
+        self, config: uvicorn.Config, front: Front, api: Api, settings: Settings, started_up: Callable[[], None]
+    ) -> None:
         super().__init__(config)
+        self.started_up = started_up
         self.front = front
         self.api = api
         self.settings = settings
         self.interrupted = False
         self.silent_since: WeakKeyDictionary[object, float] = WeakKeyDictionary()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.started_up()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """uvicorn would raise the signal again at the end, and the process would die of it instead of exiting."""
@@ -98,8 +106,14 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(model: Model, listener: socket.socket, settings: Settings, keys: tuple[bytes, ...]) -> None:
-    """Answer until SIGTERM or Ctrl-C."""
+def serve(
+    model: Model,
+    listener: socket.socket,
+    settings: Settings,
+    keys: tuple[bytes, ...],
+    started_up: Callable[[], None] = lambda: None,
+) -> None:
+    """Answer until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
     front, api = build_app(model, settings, keys)
     config = uvicorn.Config(
         front,
@@ -112,7 +126,7 @@ def serve(model: Model, listener: socket.socket, settings: Settings, keys: tuple
         timeout_keep_alive=75,
         timeout_graceful_shutdown=int(settings.finish_seconds),
     )
-    server = Server(config, front, api, settings)
+    server = Server(config, front, api, settings, started_up)
     server.run(sockets=[listener])
     if server.interrupted:
         raise Interrupted

@@ -60,6 +60,9 @@ class Job:
     found: list[list[Values]] = field(default_factory=list)
     """the values of each ask, for each piece that is done"""
 
+    def __post_init__(self) -> None:
+        self.count = len(self.pieces)
+
     @property
     def tokens(self) -> int:
         """that still wait"""
@@ -73,7 +76,7 @@ class Job:
             self.answer.set_exception(values)
             return
         self.found.append(values)
-        if not self.pieces:
+        if len(self.found) == self.count:
             self.answer.set_result([np.concatenate(pieces) for pieces in zip(*self.found, strict=True)])
 
 
