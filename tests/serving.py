@@ -67,11 +67,16 @@ class Server:
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if line["event"] == event]
 
-    def stop(self, sig: int = signal.SIGTERM) -> int:
-        self.process.send_signal(sig)
-        try:
-            return self.process.wait(60)
-        finally:
-            self.process.kill()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """No test leaves a server behind."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()

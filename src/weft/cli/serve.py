@@ -33,20 +33,24 @@ def serve(
     max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = 1_000_000,
     max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Texts, or pairs, of a request.")] = 256,
     max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="Characters of a text.")] = 20_000,
+    body_seconds: Annotated[
+        float, typer.Option("--body-seconds", min=0.1, help="How long a client may take to send a request.")
+    ] = 10.0,
     device: options.Device = "auto",
 ) -> None:
     """Answer over HTTP, with a page to try it."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise UserError(f'serve: {missing[0]} is not installed; run: pip install "weft[serve]"')
-    from weft.model import load
     from weft.serving.keys import read_keys
-    from weft.serving.server import open_socket
-    from weft.serving.server import serve as run
-    from weft.serving.settings import Settings
+    from weft.serving.listening import open_socket
 
     keys = read_keys(api_key_file)
     listener = open_socket(host, port)
+    from weft.model import load
+    from weft.serving.server import serve as run
+    from weft.serving.settings import Settings
+
     loaded = load(model, device)
     where, at = listener.getsockname()[:2]
     place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
@@ -57,6 +61,7 @@ def serve(
         batch_tokens=batch_tokens,
         max_wait=max_wait_ms / 1000,
         queue_tokens=queue_tokens,
+        body_seconds=body_seconds,
     )
     said = f"{loaded.recipe.name} answers at {place} (a page to try it; {place}/docs describes the API)"
     run(loaded, listener, settings, keys, lambda: print(said, flush=True))

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import uvicorn
 
-from weft.errors import Interrupted, UserError
+from weft.errors import Interrupted
 from weft.model import Model
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
@@ -92,18 +92,6 @@ class Server(uvicorn.Server):
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
         return protocol
-
-
-def open_socket(host: str, port: int) -> socket.socket:
-    """A listening address, or what stands in its way."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except (OSError, OverflowError) as error:
-        raise UserError(f"cannot listen at {host}:{port} ({error}); choose another --host or --port") from None
-    return listener
 
 
 def serve(

@@ -65,7 +65,7 @@ function side(answer, task, name) {
     box.append(gauge(answer, task.range));
   } else {
     const [label, p] = verdict(answer);
-    box.append(make("p", { class: "verdict" }, label, make("small", {}, p)), bars(answer));
+    box.append(make("p", { class: "verdict" }, label, " ", make("small", {}, p)), bars(answer));
   }
   return box;
 }
