@@ -167,9 +167,21 @@ def _add_pages(app: FastAPI) -> None:
 
 
 def _name_tasks(description: dict[str, Any], model: Model) -> None:
-    """The description says which tasks there are; FastAPI keeps it and serves it at /openapi.json."""
+    """The description says which tasks there are and shows what to send; FastAPI keeps it for /openapi.json."""
+    first = next(iter(model.recipe.tasks.values()))
+    one = {"text": "It was a lovely evening."}
+    pair = {"text": "How do I boil an egg?", "text2": "What is the way to cook an egg?"}
+    examples = {
+        "/v1/predict/{task}": one if first.reading == "single" else pair,
+        "/v1/predict": one if all(task.reading == "single" for task in model.recipe.tasks.values()) else pair,
+        "/v1/embeddings": {"model": model.recipe.name, "input": ["one vector for each text", "and another"]},
+    }
+    for path, example in examples.items():
+        description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example
     of_task, of_tasks = (description["paths"][path]["post"] for path in ("/v1/predict/{task}", "/v1/predict"))
     of_task["parameters"][0]["schema"]["enum"] = model.tasks
+    for route in (of_task, description["paths"]["/v1/models/{name}"]["get"]):
+        del route["responses"]["422"]  # FastAPI's own way to refuse, which nothing here takes
     named = of_tasks["requestBody"]["content"]["application/json"]["schema"]["properties"]["tasks"]
     named["anyOf"][0]["items"]["enum"] = model.tasks
 

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import uvicorn
@@ -18,6 +19,8 @@ from weft.serving.log import log
 from weft.serving.settings import Settings
 
 BACKLOG = 2048
+KEEP_ALIVE = 75
+"""seconds that a connection may idle between requests: longer than proxies usually keep theirs"""
 
 
 class Server(uvicorn.Server):
@@ -37,7 +40,8 @@ class Server(uvicorn.Server):
         self.api = api
         self.settings = settings
         self.interrupted = False
-        self.silent_since: WeakKeyDictionary[object, float] = WeakKeyDictionary()
+        self.silent: WeakKeyDictionary[object, tuple[Any, float]] = WeakKeyDictionary()
+        """each connection's last request, and since when it is that one"""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -55,13 +59,18 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _close_silent(self) -> None:
-        """Connections that never asked for anything, or never end their headers, are closed after a while."""
+        """Close connections on which nothing is asked: uvicorn would wait for ever for headers that do not end."""
         now = time.monotonic()
         for connection in list(self.server_state.connections):
-            if getattr(connection, "cycle", None) is not None:
-                self.silent_since.pop(connection, None)
-            elif now - self.silent_since.setdefault(connection, now) > self.settings.body_seconds:
+            cycle: Any = getattr(connection, "cycle", None)  # the last request
+            seen, since = self.silent.get(connection, (None, now))
+            patience = self.settings.body_seconds + (KEEP_ALIVE if cycle is not None else 0)
+            if seen is not cycle or (cycle is not None and not cycle.response_complete):
+                self.silent[connection] = cycle, now
+            elif now - since > patience:
                 connection.transport.close()
+            else:
+                self.silent[connection] = cycle, since
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log("draining", connections=len(self.server_state.connections))
@@ -111,7 +120,7 @@ def serve(
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
-        timeout_keep_alive=75,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(settings.finish_seconds),
     )
     server = Server(config, front, api, settings, started_up)

@@ -2,12 +2,6 @@
 
 import { make } from "./answers.js";
 
-const EXAMPLES = {
-  "/v1/predict/{task}": { text: "It was a lovely evening." },
-  "/v1/predict": { text: "How do I boil an egg?", text2: "What is the way to cook an egg?" },
-  "/v1/embeddings": { model: "MODEL", input: ["one vector for each text", "and another"] },
-};
-
 const resolve = (schema) => (schema?.$ref ? all[schema.$ref.split("/").pop()] : schema || {});
 
 function type(schema) {
@@ -15,8 +9,8 @@ function type(schema) {
   if (schema.enum) return schema.enum.join(" | ");
   if (schema.const) return `"${schema.const}"`;
   const own = resolve(schema);
-  if (own.type === "array") return `list of ${type(own.items || {})}s`;
-  if (own.additionalProperties) return `object of ${type(own.additionalProperties)}s`;
+  if (own.type === "array") return `list of ${type(own.items || {})}`;
+  if (own.additionalProperties) return `by name: ${type(own.additionalProperties)}`;
   return own.type || "any";
 }
 
@@ -41,12 +35,11 @@ function fields(schema, title) {
   return [make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)))];
 }
 
-function example(path, method) {
+function example(path, content) {
   const named = path.replace("{task}", tasks[0]).replace("{name}", model);
   const url = new URL(named.slice(1), document.baseURI).href;
-  if (method === "get") return make("pre", {}, `curl ${url}`);
-  const body = JSON.stringify(EXAMPLES[path]).replace("MODEL", model);
-  return make("pre", {}, `curl ${url} \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`);
+  if (!content) return make("pre", {}, `curl ${url}`);
+  return make("pre", {}, `curl ${url} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(content.example)}'`);
 }
 
 const description = await (await fetch("openapi.json")).json();
@@ -57,17 +50,17 @@ const tasks = description.paths["/v1/predict/{task}"].post.parameters[0].schema.
 const model = description.info.title.replace(/^weft: /, "");
 for (const [path, methods] of Object.entries(description.paths))
   for (const [method, route] of Object.entries(methods)) {
-    const body = route.requestBody?.content["application/json"].schema;
+    const sent = route.requestBody?.content["application/json"];
     const answer = route.responses["200"].content?.["application/json"]?.schema;
-    const statuses = Object.entries(route.responses).filter(([status]) => status !== "200" && status !== "422");
+    const statuses = Object.entries(route.responses).filter(([status]) => status !== "200");
     const box = make("section", { class: "route" });
     box.append(make("h2", {}, make("span", { class: `method ${method}` }, method.toUpperCase()), make("code", {}, path)));
-    box.append(make("p", {}, route.description || route.summary), ...(body ? fields(body, "you send") : []));
+    box.append(make("p", {}, route.description || route.summary), ...(sent ? fields(sent.schema, "you send") : []));
     box.append(...(answer ? fields(answer, "you get") : []));
     if (statuses.length) {
       const words = statuses.map(([status, one]) => `${status}: ${one.description}`).join(" ");
       box.append(make("p", {}, make("small", {}, words)));
     }
-    box.append(example(path, method));
+    box.append(example(path, sent));
     document.getElementById("routes").append(box);
   }
