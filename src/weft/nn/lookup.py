@@ -10,6 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+UsedRows = tuple[Tensor, Tensor]
+"""different ids [u], and the gradient [u, w] of their rows; that of all other rows is zero"""
+
 
 class TokenTable(nn.Embedding):
     """`ids [t] -> vectors [t, w]`"""
@@ -36,6 +39,15 @@ class TokenTable(nn.Embedding):
         weight.grad.index_add_(0, ids, gradient)
         if weight.grad is self._kept:
             self._used.append(ids)
+
+    def take_gradient(self) -> UsedRows:
+        """The gradient of the rows that have one; afterwards the table has none."""
+        if self.weight.grad is None:
+            return torch.zeros(0, dtype=torch.int64), self.weight.new_zeros(0, self.embedding_dim)
+        ids = torch.cat(self._used).unique()
+        rows = self.weight.grad.index_select(0, ids)
+        self.weight.grad = None
+        return ids, rows
 
     def _clean(self) -> Tensor:
         """A gradient of zeros."""
