@@ -31,8 +31,8 @@ from weft.data.config import PRESETS
 from weft.export import export
 
 SIDES = {"batching": [], "single": ["--batch-tokens", "0"]}
-WARM = 1.0
-"""seconds of load before anything is measured"""
+WARM = 5.0
+"""seconds of load before anything is measured: allocators grow until they have met the largest batches"""
 
 
 @dataclass
