@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from weft.bulk import SHARD_ROWS
 from weft.cli import options
 
 
@@ -16,23 +17,15 @@ def embed(
         str | None, typer.Option("--task", help="Whose pooling to use; the first bi task's unless said.")
     ] = None,
     device: options.Device = "auto",
+    executor: options.ExecutorName = "local",
+    shard_rows: options.ShardRows = SHARD_ROWS,
 ) -> None:
     """One vector for each text of a file."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from weft.data.tables import read_texts, require_writable
-    from weft.model import load
+    from weft.bulk.job import Job
+    from weft.bulk.work import Vectors
+    from weft.cli.bulk import watched
+    from weft.data.tables import require_writable
 
     require_writable(output, (".npy", ".parquet"))
-    loaded = load(model, device)
-    own = loaded.columns(task or loaded.embedding_task())
-    texts = read_texts(source, own[:1])[0]
-    vectors = loaded.embed(texts, task)
-    if output.suffix == ".npy":
-        np.save(output, vectors)
-    else:
-        rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-        pq.write_table(pa.table({"text": texts, "embedding": rows}), output)
-    typer.echo(f"{len(texts):,} vectors of {vectors.shape[1]} numbers -> {output}")
+    rows = watched(Job(model, Vectors(task), source, output, device, executor, shard_rows))
+    typer.echo(f"{rows:,} vectors -> {output}")
