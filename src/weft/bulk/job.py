@@ -32,6 +32,14 @@ class Listener(Protocol):
     def noted(self, message: str) -> None: ...
 
 
+class Quiet:
+    """A listener that says nothing."""
+
+    def started(self, done: int, rows: int) -> None: ...
+    def advanced(self, rows: int) -> None: ...
+    def noted(self, message: str) -> None: ...
+
+
 @dataclass(frozen=True)
 class Job:
     """What to do with which file, and where."""

@@ -76,9 +76,12 @@ class Parts:
     def finish(self, count: int, join: Callable[[Iterator[Path], Path], None]) -> None:
         """Join parts 0 to `count` into the output, all of it or nothing, and clear the folder away."""
         whole = self.folder / ".whole.tmp"
-        join((self._path(number) for number in range(count)), whole)
-        sync(whole)
-        whole.replace(self.output)
+        try:
+            join((self._path(number) for number in range(count)), whole)
+            sync(whole)
+            whole.replace(self.output)
+        finally:  # a full disk should not stay full because of half a file
+            whole.unlink(missing_ok=True)
         sync(self.output.parent)
         self._clear()
         self._remove()

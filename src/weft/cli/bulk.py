@@ -3,13 +3,10 @@
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from weft.bulk.job import Job
 
-
-def watched(job: Job) -> int:
-    """Run a job under the eyes of whoever sits at the terminal; returns its number of rows."""
-    with Bar(Console(stderr=True, highlight=False)) as bar:
-        return job.run(bar)
+def bar() -> "Bar":
+    """On standard error."""
+    return Bar(Console(stderr=True, highlight=False))
 
 
 class Bar(Progress):

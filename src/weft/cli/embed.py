@@ -21,11 +21,18 @@ def embed(
     shard_rows: options.ShardRows = SHARD_ROWS,
 ) -> None:
     """One vector for each text of a file."""
-    from weft.bulk.job import Job
-    from weft.bulk.work import Vectors
-    from weft.cli.bulk import watched
-    from weft.data.tables import require_writable
+    from weft.api import embed_file
+    from weft.cli.bulk import bar
 
-    require_writable(output, (".npy", ".parquet"))
-    rows = watched(Job(model, Vectors(task), source, output, device, executor, shard_rows))
+    with bar() as watcher:
+        rows = embed_file(
+            model,
+            source,
+            output,
+            task=task,
+            device=device,
+            executor=executor,
+            shard_rows=shard_rows,
+            listener=watcher,
+        )
     typer.echo(f"{rows:,} vectors -> {output}")

@@ -36,13 +36,12 @@ def predict(
         raise UserError("predict: --output goes with --input")
     options.require_output(output, executor, shard_rows)
     if source is not None and output is not None:
-        from weft.bulk.job import Job
-        from weft.bulk.work import Answers
-        from weft.cli.bulk import watched
-        from weft.data.tables import require_writable
+        from weft.api import predict_file
+        from weft.cli.bulk import bar
 
-        require_writable(output)
-        rows = watched(Job(model, Answers(task), source, output, device, executor, shard_rows))
+        with bar() as watcher:
+            how = {"device": device, "executor": executor}
+            rows = predict_file(model, task, source, output, **how, shard_rows=shard_rows, listener=watcher)
         print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
         return
     from weft.model import load

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from weft.randomness import generator
 from weft.types import Rows
 
 Keys = NDArray[np.uint64]
+Numbers = NDArray[np.int32]
 
 
 def split_rows(texts: Sequence[Iterable[str]], fraction: float, seed: int) -> tuple[Rows, Rows]:
@@ -19,44 +21,49 @@ def split_rows(texts: Sequence[Iterable[str]], fraction: float, seed: int) -> tu
     connected; connected rows are dealt out together, in an order drawn from the seed, until dev has its share. Tasks
     on the same texts get the same split, so that none trains on what another is measured on.
     """
-    first = _first_connected([text_keys(column) for column in texts])
+    first = _first_connected(_first_equal(text_keys(chain.from_iterable(texts))), len(texts))
     is_first = first == np.arange(len(first))
     sizes = np.bincount(first, minlength=len(first))[is_first]
-    order = generator(seed, "dev split").permutation(len(sizes))
     wanted = max(round(fraction * len(first)), 1)
     chosen = np.zeros(len(sizes), dtype=bool)
     taken = 0
-    for number in order:
+    for number in generator(seed, "dev split").permutation(len(sizes)):
         # A group that would overshoot is left to train, so that one text that fills the file cannot fill dev.
         if taken + sizes[number] <= wanted:
             taken += sizes[number]
             chosen[number] = True
-    held = chosen[(np.cumsum(is_first) - 1)[first]]
+    groups = np.cumsum(is_first, dtype=np.int32) - 1
+    held = chosen[groups[first]]
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def _first_connected(columns: Sequence[Keys]) -> Rows:
-    """[n] for each row the first of those that it is linked with by equal texts. Arrays alone: rows may be many."""
-    count = len(columns[0])
-    owners = np.split(_first_equal(np.concatenate(columns)) % count, len(columns))
-    first = np.arange(count)
+def _first_connected(owners: Numbers, columns: int) -> Numbers:
+    """[n] for each row the first of those that it is linked with; `owners` says where each text stands first.
+
+    Rows may be many: arrays alone.
+    """
+    count = len(owners) // columns
+    by_column = np.split(owners % count, columns)
+    first = np.arange(count, dtype=np.int32)
     while True:
-        for owner in owners:
-            ours, theirs = first, first[owner]
-            np.minimum.at(first, np.maximum(ours, theirs), np.minimum(ours, theirs))
+        for owner in by_column:
+            theirs = first[owner]
+            np.minimum.at(first, np.maximum(first, theirs), np.minimum(first, theirs))
             while not np.array_equal(first, shorter := first[first]):
                 first = shorter
-        if all(np.array_equal(first, first[owner]) for owner in owners):
+        if all(np.array_equal(first, first[owner]) for owner in by_column):
             return first
 
 
-def _first_equal(keys: Keys) -> Rows:
+def _first_equal(keys: Keys) -> Numbers:
     """[n] where each key stands first."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    found = np.empty(len(keys), dtype=np.int64)
-    found[order] = np.repeat(order[starts], np.diff(np.append(starts, len(keys))))
+    is_new = np.append(True, ordered[1:] != ordered[:-1])
+    del ordered  # what follows needs the room
+    start = np.maximum.accumulate(np.where(is_new, np.arange(len(order), dtype=np.int32), 0))
+    found = np.empty(len(order), dtype=np.int32)
+    found[order] = order[start]
     return found
 
 

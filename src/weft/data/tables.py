@@ -8,6 +8,7 @@ from weft.data.problems import Problems
 from weft.errors import UserError
 
 STANDARD = ("text", "text2")
+VECTOR_ENDINGS = (".npy", ".parquet")
 
 
 def stream_texts(path: Path, own: list[str], problems: Problems) -> Iterator[tuple[str, ...]]:
