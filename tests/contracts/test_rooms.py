@@ -24,7 +24,7 @@ ROOMS: list[set[str]] = [
     {"deliverable", "idle"},
     {"experiment"},
     {"check", "model", "proposal"},
-    {"probe"},
+    {"bulk", "probe"},
     {"api", "export"},
     {"cli"},
     {"__main__", "__init__"},

@@ -39,3 +39,15 @@ def test_training_benchmarks(script: str, keys: set[str]) -> None:
     report = json.loads(done.stdout.splitlines()[-1])
     assert all(report[key] > 0 for key in keys)
     assert set(report["spread"]) == keys
+
+
+@pytest.mark.long
+def test_scale() -> None:
+    """Memory is compared at sizes where a Python object for each row would show."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "scale.py"), "--rows-small", "4000", "--rows-large", "60000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    for work in ("train", "evaluate", "predict"):
+        assert report[work]["anonymous_mb_small"] > 50
+        assert report[work]["growth_mb"] < 40
+        assert 0 < report[work]["time_per_row_ratio"] < 2

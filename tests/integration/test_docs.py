@@ -54,7 +54,7 @@ def run(kind: str, content: str, folder: Path) -> None:
 
 
 # tracing and loading a real body in three libraries takes minutes
-LONG = {"onnx.md", "sentence-transformers.md", "transformers.md"}
+LONG = {"onnx.md", "predicting.md", "sentence-transformers.md", "transformers.md"}
 
 
 @pytest.mark.parametrize(

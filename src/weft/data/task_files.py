@@ -83,6 +83,6 @@ class TaskFiles:
     def _part(self, file: TokenizedFile, split: str) -> Rows | None:
         if self.config.dev_fraction is None or split == "test":
             return None
-        texts = [file.strings(column).to_pylist() for column in text_columns(self.config, self.reader)]
+        texts = [file.stream(column) for column in text_columns(self.config, self.reader)]
         kept, held = split_rows(texts, self.config.dev_fraction, self.seed)
         return kept if split == "train" else held

@@ -28,6 +28,9 @@ from weft.training.step import Step, StepReport
 from weft.training.trainable import TrainableConfig, set_trainable
 from weft.types import Window
 
+BLOCK = 8192
+"""rows that an evaluation holds in memory as tokens"""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -210,11 +213,15 @@ def evaluate(
     engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
 ) -> Evaluation:
     """Score every task on a split; the first of its `metrics` counts in the overall score."""
-    predictions = {
-        name: engine.answers(name, [dataset.sequences(row) for row in range(len(dataset))])
-        for name, dataset in datasets.items()
-    }
+    predictions = {name: _answers(engine, dataset) for name, dataset in datasets.items()}
     return _scored(step, datasets, metrics, predictions)
+
+
+def _answers(engine: Engine, dataset: Dataset) -> Predictions:
+    """Block by block: of a large set the answers are kept, and no more."""
+    every = range(len(dataset))
+    blocks = [every[start : start + BLOCK] for start in every[::BLOCK]]
+    return np.concatenate([engine.answers(dataset.task, [dataset.sequences(row) for row in rows]) for rows in blocks])
 
 
 def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
