@@ -1,6 +1,7 @@
 """What a study would do: every arm's recipe resolved, checked and built once, before anything is trained."""
 
 import copy
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from weft.evaluation.metrics import choose_metrics
 from weft.experiment import Assembly, assemble
 from weft.recipe import Recipe, as_dict, parse_recipe, parse_setting, read_source, resolve
 from weft.study.format import Arm, Budget, Source, Study
+from weft.training.checkpoint import sha256
 
 SAMPLED = 2000
 """windows of a plan that are counted to turn a budget of examples or tokens into steps"""
@@ -32,8 +34,10 @@ class PlannedArm:
     metrics: dict[str, tuple[str, ...]]
     """what is measured of each task, the primary metric first"""
     dev_rows: dict[str, int]
-    data: dict[str, str]
-    """task/split -> digest of the file"""
+    dev_digest: dict[str, str]
+    """of the labels of each task's dev rows: equal where arms are scored on the same rows"""
+    files: dict[str, str]
+    """file that is read -> digest of its content"""
     notes: list[str]
 
 
@@ -70,10 +74,8 @@ def plan_study(
         for name, arm in study.arms.items()
     }
     _check_claims(study, arms)
-    data = {key: digest for arm in arms.values() for key, digest in arm.data.items()}
-    clash = [f"{k} in arm {n}" for n, arm in arms.items() for k, digest in arm.data.items() if data[k] != digest]
-    if any("/dev" in key for key in clash):
-        raise UserError(f"{study.name}: arms are compared on the same dev rows, but those of {clash[0]} are others")
+    _check_rows(study, arms)
+    data = {file: digest for arm in arms.values() for file, digest in arm.files.items()}
     if study.data and study.data != data:
         changed = [key for key in {**study.data, **data} if study.data.get(key) != data.get(key)]
         raise UserError(f"{study.name}: was made with other data; these have changed: {', '.join(changed)}")
@@ -130,10 +132,13 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
         seconds=estimate_seconds(made.network, made.plan, _tokens(made)) + estimate_scoring(made.network, dev),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
-        data={
-            f"{task}/{split}": dataset.file.key
-            for task, own in made.data.items()
-            for split, dataset in (("train", own.train), ("dev", own.dev))
+        dev_digest={
+            task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()
+        },
+        files={
+            str(dataset.file.source): sha256(dataset.file.source)
+            for own in made.data.values()
+            for dataset in (own.train, own.dev)
         },
         notes=made.notes,
     )
@@ -161,6 +166,19 @@ def per_step(made: Assembly, weights: dict[str, float]) -> float:
 def _tokens(made: Assembly) -> dict[str, float]:
     """Mean tokens of a train row of each task."""
     return {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
+
+
+def _check_rows(study: Study, arms: dict[str, PlannedArm]) -> None:
+    """Paired differences need the same dev rows in every arm."""
+    seen: dict[str, tuple[str, str]] = {}
+    for arm in arms.values():
+        for task, digest in arm.dev_digest.items():
+            name, first = seen.setdefault(task, (arm.name, digest))
+            if digest != first:
+                raise UserError(
+                    f"{study.name}: arms are compared on the same dev rows, "
+                    f"but those of {task} differ between {name!r} and {arm.name!r}"
+                )
 
 
 def _check_claims(study: Study, arms: dict[str, PlannedArm]) -> None:

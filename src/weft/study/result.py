@@ -12,7 +12,7 @@ from weft.library import library
 from weft.study.claims import Verdict, judge
 from weft.study.outcomes import Measured, Outcomes
 from weft.study.plan import PlannedArm, StudyPlan
-from weft.study.statistics import Estimate, difference, estimate
+from weft.study.statistics import Estimate, difference, estimate, gap
 
 CONTAMINATED = (
     "The packaged MiniLM-L6 was trained on 103,663 Quora duplicates and on NLI pairs among others. Its paraphrase and "
@@ -144,7 +144,8 @@ def _differences(plan: StudyPlan, outcomes: Outcomes) -> list[Content]:
             if metric in shared and (metric != "overall" or set(arm.metrics) == set(base.metrics)):
                 one, two = (outcomes.measured(name, metric) for name in (arm.name, base.name))
                 own = difference(one, two)
-                found.append({"arm": arm.name, "metric": metric, **_figures(own), "p": own.p(0.0) if own else None})
+                figures = _figures(own) | {"difference": _known(gap(one, two))}
+                found.append({"arm": arm.name, "metric": metric, **figures, "p": own.p(0.0) if own else None})
     return found
 
 

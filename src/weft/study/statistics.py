@@ -1,14 +1,18 @@
 """How sure a mean over a few seeds is, and what of it is luck.
 
-Two things were drawn: the seeds, and the dev rows. The error of a mean has a part of each:
+Two things were drawn: the S seeds, and the dev rows. The error of a mean over both has a part of each:
 
-    error**2 = s**2 / S  +  b**2
+    error**2 = s**2 / S  +  b**2  -  c**2
 
-s is the spread of the S seeds. The bootstrap over seeds has the variance (S - 1) / S times s**2 / S, so with three
+s is the spread of the seeds' scores. The bootstrap over S seeds has the variance (S - 1) / S times s**2 / S, so with three
 seeds it sees a third too little; this is that bootstrap, put right. b is the spread of the mean over seeds when the dev
-rows are drawn again, for both arms and all seeds alike (`bootstrap.ROUNDS` times). s is known from S numbers only, so
-intervals are those of Student's t, with the degrees of freedom that Satterthwaite's rule gives to such a sum: S - 1
-where the seeds are all that matters, more the more the rows do.
+rows are drawn again, the same rows for both arms and all seeds (`bootstrap.ROUNDS` times). What a seed does to single
+rows is in both: c**2 takes it out of one of them, b_s being the spread of one seed's score when rows are drawn again:
+
+    c**2 = (mean of b_s**2 - b**2) / (S - 1)
+
+s is known from S numbers only, so intervals are those of Student's t, with the degrees of freedom that Satterthwaite's rule
+gives to such a sum: S - 1 where the seeds are all that matters, more the more the rows do.
 """
 
 from collections.abc import Sequence
@@ -17,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from weft.evaluation import bootstrap
 from weft.study.outcomes import Measured, Numbers
 
 LEVEL = 0.05
@@ -59,6 +64,12 @@ def difference(better: Measured, worse: Measured) -> Estimate | None:
     return _estimate(one.values - two.values, one.resampled - two.resampled)
 
 
+def gap(better: Measured, worse: Measured) -> float:
+    """The same without a word on how sure it is; NaN where there is no seed that both have."""
+    seeds = common(better, worse)
+    return float((better.of(seeds).values - worse.of(seeds).values).mean()) if seeds else float("nan")
+
+
 def common(one: Measured, two: Measured) -> tuple[int, ...]:
     """The seeds that both have."""
     return tuple(seed for seed in one.seeds if seed in two.seeds)
@@ -68,11 +79,13 @@ def _estimate(values: Numbers, resampled: Numbers) -> Estimate | None:
     count = len(values)
     if count < 2 or not np.isfinite(values).all():
         return None
-    means = resampled.mean(axis=1)
-    means = means[np.isfinite(means)]  # a resample of few rows may leave a score undefined
+    drawn = resampled[np.isfinite(resampled).all(axis=1)]  # a resample of few rows may leave a score undefined
+    if len(drawn) < bootstrap.DEFINED * len(resampled):
+        return None
     of_seeds = float(values.var(ddof=1)) / count
-    of_rows = float(means.var(ddof=1)) if len(means) > 1 else 0.0
-    total = of_seeds + of_rows
+    of_rows = float(drawn.mean(axis=1).var(ddof=1))
+    in_both = (float(drawn.var(axis=0, ddof=1).mean()) - of_rows) / (count - 1)
+    total = max(of_seeds + of_rows - max(in_both, 0.0), of_seeds, of_rows)
     if total <= 0:
         return None
     # no spread between seeds is no reason to trust the seeds: then the rows alone decide, as in a normal interval

@@ -136,7 +136,7 @@ def reading(result: Content) -> list[str]:
     return [
         "Intervals cover both the seeds and the dev rows: "
         f"{result['resamples']:,} resamples of the rows, the spread of the seeds, Student's t.",
-        f"A claim is decided when its p, corrected by Holm's rule for {len(result['claims'])} claims, is below 0.05. "
+        f"A claim is decided when its p, corrected by Holm's rule for {len(result['claims'])} at once, is below 0.05. "
         "The intervals, and the differences to the baseline, are not corrected.",
         "Smallest visible: the true difference that this study would have found four times out of five.",
     ]
