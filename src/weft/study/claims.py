@@ -6,7 +6,7 @@ from typing import Literal
 
 from weft.study.format import Claim
 from weft.study.outcomes import Measured, Outcomes
-from weft.study.statistics import LEVEL, Estimate, common, difference, holm
+from weft.study.statistics import LEVEL, Estimate, difference, holm
 
 Word = Literal["supported", "refuted", "undecided"]
 
@@ -38,9 +38,7 @@ def judge(claims: Sequence[Claim], outcomes: Outcomes) -> list[Verdict]:
     verdicts = []
     for claim, (own, seeds), p, corrected in zip(claims, found, ps, adjusted, strict=True):
         if own is None:
-            verdicts.append(
-                Verdict(claim, "undecided", _unknown(claim, outcomes, seeds), seeds, None, None, None, None)
-            )
+            verdicts.append(Verdict(claim, "undecided", _unknown(claim, outcomes), seeds, None, None, None, None))
             continue
         ratios = _ratios(claim, outcomes, seeds)
         word, why = _quality(claim, own, corrected)
@@ -55,7 +53,7 @@ def _compare(claim: Claim, outcomes: Outcomes) -> tuple[Estimate | None, tuple[i
     if not (outcomes.seeds(claim.better) and outcomes.seeds(claim.worse)):
         return None, ()
     better, worse = (_measured(claim, arm, outcomes) for arm in (claim.better, claim.worse))
-    return difference(better, worse), common(better, worse)
+    return difference(better, worse), tuple(s for s in better.seeds if s in worse.seeds)
 
 
 def _measured(claim: Claim, arm: str, outcomes: Outcomes) -> Measured:
@@ -88,10 +86,10 @@ def _ratios(claim: Claim, outcomes: Outcomes, seeds: tuple[int, ...]) -> tuple[f
     return tuple(one / two for one, two in costs if two)
 
 
-def _unknown(claim: Claim, outcomes: Outcomes, seeds: tuple[int, ...]) -> str:
-    missing = [arm for arm in (claim.better, claim.worse) if not outcomes.seeds(arm)]
-    if missing:
-        return f"no run of {missing[0]} came to its end"
-    if len(seeds) < 2:
-        return "the two arms share fewer than two seeds, so nothing is known of the spread between seeds"
+def _unknown(claim: Claim, outcomes: Outcomes) -> str:
+    for arm in (claim.better, claim.worse):
+        if not outcomes.seeds(arm):
+            return f"no run of {arm} came to its end"
+        if len(outcomes.seeds(arm)) < 2:
+            return f"{arm} has one seed, so nothing is known of the spread between seeds"
     return f"{claim.metric} is undefined in a run, or does not vary at all"

@@ -132,9 +132,7 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
         seconds=estimate_seconds(made.network, made.plan, _tokens(made)) + estimate_scoring(made.network, dev),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
-        dev_digest={
-            task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()
-        },
+        dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},
         files={
             str(dataset.file.source): sha256(dataset.file.source)
             for own in made.data.values()

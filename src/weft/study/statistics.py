@@ -1,18 +1,21 @@
 """How sure a mean over a few seeds is, and what of it is luck.
 
-Two things were drawn: the S seeds, and the dev rows. The error of a mean over both has a part of each:
+Two things were drawn: the S seeds of an arm, and the dev rows. The error of a difference of two arms has a part of each:
 
-    error**2 = s**2 / S  +  b**2  -  c**2
+    error**2 = sum over arms of (s**2 / S - c**2)  +  b**2
 
-s is the spread of the seeds' scores. The bootstrap over S seeds has the variance (S - 1) / S times s**2 / S, so with three
-seeds it sees a third too little; this is that bootstrap, put right. b is the spread of the mean over seeds when the dev
-rows are drawn again, the same rows for both arms and all seeds (`bootstrap.ROUNDS` times). What a seed does to single
-rows is in both: c**2 takes it out of one of them, b_s being the spread of one seed's score when rows are drawn again:
+s is the spread of an arm's scores over its seeds. The bootstrap over S seeds has the variance (S - 1) / S times
+s**2 / S, so with three seeds it sees a third too little; this is that bootstrap, put right. Each arm's seeds are drawn by
+themselves: the same seed in two arms is two different runs. If it made them alike, the error would be smaller than said.
 
-    c**2 = (mean of b_s**2 - b**2) / (S - 1)
+b is the spread of the difference when the dev rows are drawn again, the same rows for both arms and all seeds
+(`bootstrap.ROUNDS` times). What a seed does to single rows is in s as well as in b: c**2 takes it out of one of them, b_s
+being the spread of one seed's score, and b_m that of the arm's mean, when rows are drawn again:
 
-s is known from S numbers only, so intervals are those of Student's t, with the degrees of freedom that Satterthwaite's rule
-gives to such a sum: S - 1 where the seeds are all that matters, more the more the rows do.
+    c**2 = (mean of b_s**2 - b_m**2) / (S - 1)
+
+s is known from S numbers only, so intervals are those of Student's t, with the degrees of freedom that Satterthwaite's
+rule gives to such a sum: few where the seeds are all that matters, more the more the rows do.
 """
 
 from collections.abc import Sequence
@@ -26,6 +29,8 @@ from weft.study.outcomes import Measured, Numbers
 
 LEVEL = 0.05
 POWER = 0.8
+MANY = 1e6
+"""degrees of freedom at which Student's t is the normal distribution"""
 
 
 @dataclass(frozen=True)
@@ -54,43 +59,41 @@ class Estimate:
 
 def estimate(measured: Measured) -> Estimate | None:
     """The mean over seeds; None where nothing can be said: one seed, an undefined score, or no spread at all."""
-    return _estimate(measured.values, measured.resampled)
+    return _estimate(float(measured.values.mean()), [measured], measured.resampled.mean(axis=1))
 
 
 def difference(better: Measured, worse: Measured) -> Estimate | None:
-    """The first minus the second, seed by seed and on the same rows."""
-    seeds = common(better, worse)
-    one, two = better.of(seeds), worse.of(seeds)
-    return _estimate(one.values - two.values, one.resampled - two.resampled)
+    """The first minus the second, on the same rows."""
+    of_rows = better.resampled.mean(axis=1) - worse.resampled.mean(axis=1)
+    return _estimate(gap(better, worse), [better, worse], of_rows)
 
 
 def gap(better: Measured, worse: Measured) -> float:
-    """The same without a word on how sure it is; NaN where there is no seed that both have."""
-    seeds = common(better, worse)
-    return float((better.of(seeds).values - worse.of(seeds).values).mean()) if seeds else float("nan")
+    """The same without a word on how sure it is."""
+    return float(better.values.mean() - worse.values.mean())
 
 
-def common(one: Measured, two: Measured) -> tuple[int, ...]:
-    """The seeds that both have."""
-    return tuple(seed for seed in one.seeds if seed in two.seeds)
-
-
-def _estimate(values: Numbers, resampled: Numbers) -> Estimate | None:
-    count = len(values)
-    if count < 2 or not np.isfinite(values).all():
+def _estimate(value: float, arms: Sequence[Measured], resampled: Numbers) -> Estimate | None:
+    """`resampled` [rounds] is the value on every resample."""
+    if min(len(arm.seeds) for arm in arms) < 2 or not np.isfinite(value):
         return None
-    drawn = resampled[np.isfinite(resampled).all(axis=1)]  # a resample of few rows may leave a score undefined
-    if len(drawn) < bootstrap.DEFINED * len(resampled):
+    defined = np.isfinite(resampled)  # a resample of few rows may leave a score undefined
+    if defined.sum() < bootstrap.DEFINED * len(resampled):
         return None
-    of_seeds = float(values.var(ddof=1)) / count
-    of_rows = float(drawn.mean(axis=1).var(ddof=1))
-    in_both = (float(drawn.var(axis=0, ddof=1).mean()) - of_rows) / (count - 1)
-    total = max(of_seeds + of_rows - max(in_both, 0.0), of_seeds, of_rows)
-    if total <= 0:
+    of_rows = float(resampled[defined].var(ddof=1))
+    of_seeds = [float(arm.values.var(ddof=1)) / len(arm.seeds) for arm in arms]
+    in_both = sum(_counted_twice(arm.resampled[defined]) for arm in arms)
+    error = max(sum(of_seeds) + of_rows - in_both, sum(of_seeds), of_rows)
+    if error <= 0:
         return None
-    # no spread between seeds is no reason to trust the seeds: then the rows alone decide, as in a normal interval
-    freedom = (count - 1) * (total / of_seeds) ** 2 if of_seeds > 0 else float("inf")
-    return Estimate(float(values.mean()), float(np.sqrt(total)), min(freedom, 1e6))
+    uncertain = sum(part**2 / (len(arm.seeds) - 1) for part, arm in zip(of_seeds, arms, strict=True))
+    return Estimate(value, float(np.sqrt(error)), min(error**2 / uncertain, MANY) if uncertain > 0 else MANY)
+
+
+def _counted_twice(resampled: Numbers) -> float:
+    """c**2 of an arm, from its scores [rounds, seeds] on every resample."""
+    seeds = resampled.shape[1]
+    return max(0.0, float(resampled.var(axis=0, ddof=1).mean() - resampled.mean(axis=1).var(ddof=1)) / (seeds - 1))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
