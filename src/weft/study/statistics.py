@@ -1,16 +1,17 @@
 """How sure a mean over a few seeds is, and what of it is luck.
 
-Two things were drawn: the S seeds of an arm, and the dev rows. The error of a difference of two arms has a part of each:
+Two things were drawn: the S seeds of an arm, and the dev rows. The error of a difference of two arms has a part of
+each:
 
     error**2 = sum over arms of (s**2 / S - c**2)  +  b**2
 
 s is the spread of an arm's scores over its seeds. The bootstrap over S seeds has the variance (S - 1) / S times
-s**2 / S, so with three seeds it sees a third too little; this is that bootstrap, put right. Each arm's seeds are drawn by
-themselves: the same seed in two arms is two different runs. If it made them alike, the error would be smaller than said.
+s**2 / S, so with three seeds it sees a third too little; this is that bootstrap, put right. Each arm's seeds are drawn
+by themselves: the same seed in two arms is two different runs. If it makes them alike, the error is smaller than said.
 
 b is the spread of the difference when the dev rows are drawn again, the same rows for both arms and all seeds
-(`bootstrap.ROUNDS` times). What a seed does to single rows is in s as well as in b: c**2 takes it out of one of them, b_s
-being the spread of one seed's score, and b_m that of the arm's mean, when rows are drawn again:
+(`bootstrap.ROUNDS` times). What a seed does to single rows is in s as well as in b: c**2 takes it out of one of them,
+b_s being the spread of one seed's score, and b_m that of the arm's mean, when rows are drawn again:
 
     c**2 = (mean of b_s**2 - b_m**2) / (S - 1)
 
@@ -93,7 +94,8 @@ def _estimate(value: float, arms: Sequence[Measured], resampled: Numbers) -> Est
 def _counted_twice(resampled: Numbers) -> float:
     """c**2 of an arm, from its scores [rounds, seeds] on every resample."""
     seeds = resampled.shape[1]
-    return max(0.0, float(resampled.var(axis=0, ddof=1).mean() - resampled.mean(axis=1).var(ddof=1)) / (seeds - 1))
+    of_one, of_mean = float(resampled.var(axis=0, ddof=1).mean()), float(resampled.mean(axis=1).var(ddof=1))
+    return max(0.0, of_one - of_mean) / (seeds - 1)
 
 
 def holm(ps: Sequence[float]) -> list[float]:

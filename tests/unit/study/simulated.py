@@ -1,7 +1,7 @@
 """Studies that are drawn instead of trained, so that the truth is known.
 
-The generator: an arm's accuracy with a seed is its true accuracy plus normal noise of `seed_sd`, drawn anew for every arm
-and seed. A row is answered rightly when a normal number falls below the quantile of that accuracy. The number is
+The generator: an arm's accuracy with a seed is its true accuracy plus normal noise of `seed_sd`, drawn anew for every
+arm and seed. A row is answered rightly when a normal number falls below the quantile of that accuracy. The number is
 `sqrt(.75)` times a difficulty that all arms and seeds share, `sqrt(.1)` times one that the seeds of an arm share, and
 `sqrt(.15)` times one of the run's own: arms are correlated, and runs of one arm more so.
 """
