@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -173,8 +174,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
+@cache
 def multiply_rate(width: int) -> float:
-    """Floating-point operations a second in the multiply that dominates a step."""
+    """Floating-point operations a second in the multiply that dominates a step; measured once."""
     a, b = torch.randn(1024, width), torch.randn(width, 4 * width)
     end, fastest = time.perf_counter() + 0.2, float("inf")
     while (start := time.perf_counter()) < end:

@@ -108,16 +108,17 @@ def _show(console: "Console", result: "Content", out: Path) -> None:
 
     from weft.study import tables
 
-    for key, title, (header, rows) in tables.sections(result):
-        if key in ("claims", "scores", "conflicts"):
-            table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-            for name in header:
-                table.add_column(name)
-            for row in rows:
-                table.add_row(*row)
-            console.print()
-            console.print(table)
+    for title, (header, rows) in tables.short(result):
+        table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+        for name in header:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        console.print()
+        console.print(table)
     console.print()
+    for claim in result["claims"]:
+        console.print(f"[bold]{claim['verdict']}[/bold]  {tables.claim_line(claim)}", soft_wrap=True)
     for note in tables.problems(result):
         console.print(f"note: {note}", style="yellow", soft_wrap=True, markup=False)
     console.print(f"{out / 'study.html'} has all tables; study.md, study.json and runs/ lie beside it", soft_wrap=True)

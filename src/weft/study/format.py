@@ -17,7 +17,7 @@ from weft.library import library
 from weft.recipe import explain
 from weft.variants import Config
 
-NAME = r"[A-Za-z][A-Za-z0-9_.-]*"
+NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
 
 class Budget(Config):
@@ -137,7 +137,7 @@ class Full(Config):
 
 
 class Study(Config):
-    name: str = Field(pattern=NAME)
+    name: str = Field(pattern=f"^{NAME}$")
     """how tables call it"""
     about: str = ""
     """what a reader should know before the tables"""
@@ -174,7 +174,7 @@ class Study(Config):
     def _names(self) -> "Study":
         for name, arm in self.arms.items():
             if not re.fullmatch(NAME, name):
-                raise ValueError(f"the arm {name!r} must be letters, digits, -, _ and ., a letter first")
+                raise ValueError(f"the arm {name!r} must be letters, digits, - and _, a letter first")
             if arm.recipe is None and self.base is None:
                 raise ValueError(f"arms.{name} has no `recipe`, and the study has no `base`")
         places = {"baseline": self.baseline}

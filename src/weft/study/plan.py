@@ -129,7 +129,7 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
         name=name,
         recipe=recipe,
         steps=steps,
-        seconds=estimate_seconds(made.network, made.plan, _tokens(made)) + estimate_scoring(made.network, dev),
+        seconds=estimate_seconds(made.network, made.plan, tokens_per_row(made)) + estimate_scoring(made.network, dev),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},
@@ -147,7 +147,7 @@ def steps_of(recipe: Recipe, budget: Budget, device: str = "auto") -> int:
     if budget.steps is not None:
         return budget.steps
     made = assemble(recipe, device=device)
-    weights = _tokens(made) if budget.tokens is not None else dict.fromkeys(recipe.tasks, 1.0)
+    weights = tokens_per_row(made) if budget.tokens is not None else dict.fromkeys(recipe.tasks, 1.0)
     amount = budget.tokens or budget.examples
     assert amount is not None, "a budget has one measure"
     return max(1, round(amount / per_step(made, weights)))
@@ -161,7 +161,7 @@ def per_step(made: Assembly, weights: dict[str, float]) -> float:
     return float(np.mean([sum(window.count(task) * weights[task] for task in window.tasks) for window in windows]))
 
 
-def _tokens(made: Assembly) -> dict[str, float]:
+def tokens_per_row(made: Assembly) -> dict[str, float]:
     """Mean tokens of a train row of each task."""
     return {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
 

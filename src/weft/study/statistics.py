@@ -93,7 +93,7 @@ def _estimate(value: float, arms: Sequence[Measured], resampled: Numbers) -> Est
 
 def _counted_twice(resampled: Numbers) -> float:
     """c**2 of an arm, from its scores [rounds, seeds] on every resample."""
-    seeds = resampled.shape[1]
+    seeds = int(resampled.shape[1])
     of_one, of_mean = float(resampled.var(axis=0, ddof=1).mean()), float(resampled.mean(axis=1).var(ddof=1))
     return max(0.0, of_one - of_mean) / (seeds - 1)
 

@@ -69,6 +69,35 @@ def claim_table(result: Content) -> Table:
     return header, rows
 
 
+def claim_line(claim: Content) -> str:
+    """A claim and its figures in one line."""
+    if claim["difference"] is None:
+        return f"{claim['text']}: {claim['why']}"
+    return (
+        f"{claim['text']}: {claim['metric']} {number(claim['difference'], signed=True)} "
+        f"({span(claim['low'], claim['high'], signed=True)}), p {claim['p_corrected']:.3f}; "
+        f"a difference of {claim['smallest_difference']:.3f} would have been found"
+    )
+
+
+def short(result: Content) -> list[tuple[str, Table]]:
+    """(title, table) for a terminal: means with half of their interval, and conflicts."""
+    metrics = list(dict.fromkeys(m for arm in result["arms"].values() for m in arm["metrics"]))
+    rows = []
+    for name, arm in result["arms"].items():
+        scores = [arm["metrics"].get(metric) for metric in metrics]
+        rows.append([name, *(_with_half(score) for score in scores)])
+    found = [("Mean over seeds ± half of its 95 % interval", (["arm", *metrics], rows))]
+    conflicts = conflict_table(result)
+    return [*found, *([("Which tasks conflict", conflicts)] if conflicts[1] else [])]
+
+
+def _with_half(score: Content | None) -> str:
+    if score is None or score["mean"] is None:
+        return "–"
+    return f"{score['mean']:.3f}" + (f" ±{score['mean'] - score['low']:.3f}" if score["low"] is not None else "")
+
+
 def difference_table(result: Content) -> Table:
     rows = [
         [d["arm"], d["metric"], number(d["difference"], signed=True), span(d["low"], d["high"], signed=True)]
