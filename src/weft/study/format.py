@@ -98,9 +98,7 @@ def whole_keys(changes: Content) -> Content:
     for key, value in changes.items():
         if key in ("tasks", "optimizer", "log", "checkpoint") and isinstance(value, dict):
             inner = next(iter(value), "...")
-            raise ValueError(
-                f'would replace the whole table {key!r}; write one key in quotes: "{key}.{inner}..." = ...'
-            )
+            raise ValueError(f'would replace all of `{key}`; write it as "{key}.{inner}" = ... in quotes')
     return changes
 
 

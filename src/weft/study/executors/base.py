@@ -27,5 +27,5 @@ class Executor(ABC):
     def run(self, jobs: Sequence[Job]) -> Iterator[Ended]:
         """Every job as it ends, in any order. A job that dies, however it does, is one that ended with a failure.
 
-        A caller that stops asking stops the jobs under way, which save their state.
+        A caller that stops asking stops the jobs under way, which go on from their last checkpoint another time.
         """

@@ -16,6 +16,7 @@ class Ray(Executor):
             import ray
         except ImportError:
             raise UserError('--executor ray: needs `pip install "weft[cluster]"`') from None
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # weft tells nobody what it does
         elsewhere = "RAY_ADDRESS" in os.environ
         ray.init(
             num_cpus=None if elsewhere else self.jobs,
