@@ -26,6 +26,8 @@ from weft.study.worker import Job, is_done
 from weft.training.run_folder import RunFolder
 
 Said = Callable[[str], None]
+SHOWN, LETTERS = 6, 80
+"""differences to another study that are shown, and letters of each value"""
 
 
 def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Content:
@@ -70,14 +72,19 @@ def _refuse_other_study(plan: StudyPlan, out: Path) -> None:
             raise UserError(f"{out}: is there and is not a study; choose another folder with -o")
         return
     before = study_content(parse_study(file.read_text(encoding="utf-8"), str(file)))
-    changes = [
-        f"{key}: was {old!r}, is now {new!r}" for key, old, new in differences(before, study_content(plan.study))
-    ]
+    found = differences(before, study_content(plan.study))
+    changes = [f"{key}: was {_short(old)}, is now {_short(new)}" for key, old, new in found[:SHOWN]]
+    changes += [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     if changes:
         raise UserError(
             f"{out}: was started as another study ({'; '.join(changes)}); "
             "go on with the study it was started with, or choose another folder with -o"
         )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
 def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> dict[str, str]:

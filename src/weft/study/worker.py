@@ -57,6 +57,7 @@ def run_job(job: Job) -> int:
         contextlib.redirect_stdout(log),
         contextlib.redirect_stderr(log),
     ):
+        print(f"process {os.getpid()}", flush=True)
         try:
             _train(job)
             return 0
