@@ -38,6 +38,7 @@ test-all: lint
 
 docs: venv
 	$(BIN)/python docs/reports.py
+	$(BIN)/python docs/seeds.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info runs

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from weft.content import put, toml_text
+from weft.content import Content, put, toml_text
 from weft.data.task_files import locate
 from weft.errors import UserError
 from weft.library import find_shipped
@@ -50,6 +50,8 @@ class Recipe(Config):
     """whether the body adds an embedding for the first and for the second text of a pair"""
     patience: int | None = Field(default=None, ge=1)
     """stop after so many evaluations without a better dev score; never unless said"""
+    dev_rows: int | None = Field(default=None, ge=2)
+    """score only so many dev rows of each task, the same ones whatever the seed; all unless said"""
     calibrate: bool = False
     """fit a temperature for each class task's probabilities on the dev rows, and save it with the model"""
     trackers: tuple[TrackerConfig, ...] = ()
@@ -109,6 +111,21 @@ def load_recipe(
     data_dir: Path | None = None,
 ) -> Recipe:
     """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
+    where, base, content = read_source(source)
+    for setting in settings:
+        key, value = parse_setting(setting)
+        try:
+            put(content, key, value)
+        except ValueError as error:
+            raise UserError(f"--set {setting}: {error}") from None
+    if seed is not None:
+        content["seed"] = seed
+    recipe = parse_recipe(content, where)
+    return resolve(recipe, base, data_dir, body)
+
+
+def read_source(source: str | Path) -> tuple[str, Path, Content]:
+    """How messages call a recipe, the folder that its paths start from, and its plain content."""
     path = Path(source)
     if path.is_file():
         try:
@@ -120,15 +137,9 @@ def load_recipe(
     else:
         where, base, text = str(source), Path(), find_shipped(str(source)).text
     try:
-        content = tomllib.loads(text)
+        return where, base, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{where}: is not TOML ({error})") from None
-    for setting in settings:
-        _set(content, setting)
-    if seed is not None:
-        content["seed"] = seed
-    recipe = parse_recipe(content, where)
-    return resolve(recipe, base, data_dir, body)
 
 
 def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
@@ -136,7 +147,12 @@ def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
     try:
         return Recipe.model_validate(content)
     except ValidationError as error:
-        raise UserError("\n".join(f"{where}: {_explain(item)}" for item in error.errors())) from None
+        raise UserError(explain(error, where, Recipe)) from None
+
+
+def explain(error: ValidationError, where: str, model: type[Config]) -> str:
+    """All that is wrong with a file that should be a `model`, a line for each key."""
+    return "\n".join(f"{where}: {_explain(item, model)}" for item in error.errors())
 
 
 def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None = None) -> Recipe:
@@ -170,26 +186,22 @@ def as_dict(recipe: Recipe) -> dict[str, Any]:
     return content
 
 
-def _set(content: dict[str, Any], setting: str) -> None:
-    """Apply one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """Key and value of one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {setting}: expected key=value, such as --set optimizer.lr=3e-5")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text
-    try:
-        put(content, key.strip(), value)
-    except ValueError as error:
-        raise UserError(f"--set {setting}: {error}") from None
+        return key.strip(), text
 
 
-def _explain(item: Any) -> str:
+def _explain(item: Any, model: type[Config]) -> str:
     """One of pydantic's findings in our words: key, what was found, what was expected."""
     keys = [str(part) for part in item["loc"]]
     if item["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1]), n=1)
+        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1], model), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{'.'.join(keys)}: there is no such key{hint}"
     if item["type"] == "missing":
@@ -203,12 +215,12 @@ def _explain(item: Any) -> str:
     message = message[:1].lower() + message[1:]
     found = item["input"]
     shown = "" if isinstance(found, dict) or item["type"] == "value_error" else f"found {found!r}, "
-    return f"{'.'.join(keys)}: {shown}{message}"
+    return ": ".join([*([".".join(keys)] if keys else []), f"{shown}{message}"])
 
 
-def _known_keys(keys: list[str]) -> list[str]:
-    """The keys that may stand in the table at `keys`, found by walking the recipe's types."""
-    models: list[Any] = [Recipe]
+def _known_keys(keys: list[str], root: type[Config]) -> list[str]:
+    """The keys that may stand in the table at `keys`, found by walking the types from `root` on."""
+    models: list[Any] = [root]
     for key in keys:
         fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
         if fields:

@@ -25,7 +25,7 @@ ROOMS: list[set[str]] = [
     {"experiment"},
     {"check", "model", "proposal"},
     {"bulk", "probe"},
-    {"api", "export"},
+    {"api", "export", "study"},
     {"cli"},
     {"__main__", "__init__"},
 ]
