@@ -25,7 +25,7 @@ ROOMS: list[set[str]] = [
     {"experiment"},
     {"check", "model", "proposal"},
     {"bulk", "probe"},
-    {"api", "export", "study"},
+    {"api", "export", "serving", "study"},
     {"cli"},
     {"__main__", "__init__"},
 ]
