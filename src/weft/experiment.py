@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,8 +226,12 @@ def train(
     steps: int | None = None,
     device: str = "auto",
     resume: bool = False,
+    followers: Sequence[Callable[[dict[str, Any]], None]] = (),
 ) -> dict[str, Any]:
-    """Train a recipe into a run folder and return what is in its result.json."""
+    """Train a recipe into a run folder and return what is in its result.json.
+
+    `followers` get every record of the run's log, and may end the run by an exception of their own.
+    """
     made = assemble(recipe, steps=steps, device=device)
     network, plan = made.network, made.plan
     content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
@@ -234,8 +239,8 @@ def train(
     _refuse_other_run(out, settings, resume)
     trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in recipe.trackers]
     run = RunFolder(out, resume=resume)  # nothing is written before this line
-    followers = [Follower(tracker, listener.noted) for tracker in trackers]
-    run.followers += followers
+    tracking = [Follower(tracker, listener.noted) for tracker in trackers]
+    run.followers += [*tracking, *followers]
     try:
         (out / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf-8")
         run.write_json("environment.json", environment(made.step.device))
@@ -276,7 +281,7 @@ def train(
             "make room or mend the folder, then go on with --resume"
         ) from None
     finally:
-        for follower in followers:
+        for follower in tracking:
             follower.close()
         run.close()
 

@@ -1,15 +1,14 @@
 """The recipe: one file that says everything about a run."""
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from weft.content import put, toml_text
+from weft.content import parse_toml, put, read_text, toml_text
 from weft.data.task_files import locate
 from weft.errors import UserError
 from weft.library import find_shipped
@@ -26,7 +25,7 @@ from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
 from weft.training.step import LogConfig
 from weft.training.trainable import FullConfig, TrainableConfig
-from weft.variants import Config
+from weft.variants import Config, parse
 from weft.weighting import WeightingConfig
 from weft.weighting.sum import SumConfig
 
@@ -111,18 +110,12 @@ def load_recipe(
     """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
     path = Path(source)
     if path.is_file():
-        try:
-            where, base, text = str(path), path.parent, path.read_text(encoding="utf-8")
-        except (UnicodeDecodeError, OSError) as error:
-            raise UserError(f"{path}: cannot be read as a recipe ({error})") from None
+        where, base, text = str(path), path.parent, read_text(path, "a recipe")
     elif path.suffix == ".toml":
         raise UserError(f"{path}: there is no such file")
     else:
         where, base, text = str(source), Path(), find_shipped(str(source)).text
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{where}: is not TOML ({error})") from None
+    content = parse_toml(text, where)
     for setting in settings:
         _set(content, setting)
     if seed is not None:
@@ -133,10 +126,7 @@ def load_recipe(
 
 def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
     """A checked recipe, or one message that names every wrong key."""
-    try:
-        return Recipe.model_validate(content)
-    except ValidationError as error:
-        raise UserError("\n".join(f"{where}: {_explain(item)}" for item in error.errors())) from None
+    return parse(Recipe, content, where)
 
 
 def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None = None) -> Recipe:
@@ -183,43 +173,3 @@ def _set(content: dict[str, Any], setting: str) -> None:
         put(content, key.strip(), value)
     except ValueError as error:
         raise UserError(f"--set {setting}: {error}") from None
-
-
-def _explain(item: Any) -> str:
-    """One of pydantic's findings in our words: key, what was found, what was expected."""
-    keys = [str(part) for part in item["loc"]]
-    if item["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1]), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{'.'.join(keys)}: there is no such key{hint}"
-    if item["type"] == "missing":
-        return f"{'.'.join(keys)}: is missing"
-    if item["type"] == "union_tag_invalid":
-        context = item["ctx"]
-        near = difflib.get_close_matches(context["tag"], re.findall(r"'([^']+)'", context["expected_tags"]), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{'.'.join(keys)}: found {context['tag']!r}, expected one of {context['expected_tags']}{hint}"
-    message = item["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    found = item["input"]
-    shown = "" if isinstance(found, dict) or item["type"] == "value_error" else f"found {found!r}, "
-    return f"{'.'.join(keys)}: {shown}{message}"
-
-
-def _known_keys(keys: list[str]) -> list[str]:
-    """The keys that may stand in the table at `keys`, found by walking the recipe's types."""
-    models: list[Any] = [Recipe]
-    for key in keys:
-        fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
-        if fields:
-            models = [model for field in fields for model in _models_in(field)]
-        else:  # a task's name, or a variant's name, which pydantic puts into the place
-            named = [model for model in models if key in str(model.model_fields.get("name", ""))]
-            models = named or models
-    return [name for model in models for name in model.model_fields]
-
-
-def _models_in(annotation: Any) -> list[Any]:
-    if isinstance(annotation, type) and issubclass(annotation, Config):
-        return [annotation]
-    return [model for inner in getattr(annotation, "__args__", ()) for model in _models_in(inner)]
