@@ -5,7 +5,7 @@ import sys
 import typer
 
 from weft.cli import check, demo, embed, evaluate, export, init, predict, probe, recipes, report, sweep, train
-from weft.errors import Interrupted, RunError, UserError
+from weft.errors import Interrupted, RunError, ToldElsewhere, UserError
 
 OUT_OF_MEMORY = (
     "the memory is full. Less is needed with smaller batches (tasks.NAME.batch_size, with optimizer.accumulate to "
@@ -30,6 +30,8 @@ def main() -> None:
         sys.exit(_say(error, 2))
     except RunError as error:
         sys.exit(_say(error, 1))
+    except ToldElsewhere:
+        sys.exit(1)
     except (Interrupted, KeyboardInterrupt) as error:
         sys.exit(_say(error, 130))
     except BrokenPipeError:  # whoever read our output has gone

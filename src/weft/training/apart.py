@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
+from weft.training.distributed import SOLO, Processes
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,23 @@ class ApartGradients:
     the body that several tasks share gets the plain sum of their gradients.
     """
 
-    def __init__(self, network: Network, factors: Mapping[str, Mapping[int, float]]) -> None:
+    def __init__(
+        self, network: Network, factors: Mapping[str, Mapping[int, float]], processes: Processes = SOLO
+    ) -> None:
         """`factors`: task -> layer -> what its gradient on that layer is multiplied by."""
         self.network = network
         self.factors = factors
+        self.processes = processes
         self.rows: dict[str, Tensor] = {}
         self.touched: set[str] = set()
         """parameters that some task of the window has a gradient on; the others must not even decay"""
 
     def collect(self, task: str) -> None:
-        """Move what a task's backward pass left on the body into a row of its own."""
+        """Move what a task's backward pass left on the body, in all processes, into a row of its own."""
+        shared = self._shared()
+        self.processes.sum_gradients([parameter for _, parameter in shared])
         pieces = []
-        for name, parameter in self._shared():
+        for name, parameter in shared:
             if parameter.grad is None:
                 pieces.append(parameter.new_zeros(parameter.numel()))
                 continue
