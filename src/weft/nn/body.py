@@ -1,9 +1,9 @@
 """minBERT, top to bottom.
 
 The same weights run in two layouts. *Packed* is what training and prediction use: all sequences of a batch
-lie end to end, so that linear layers see only real tokens, and attention works on runs of sequences of equal
-length, so that it needs neither padding nor mask. *Padded* is the ordinary `[n, longest]` layout with a mask,
-for export. Only attention differs between the two, so a layer is told how to attend and knows no more.
+lie end to end, so that linear layers see only real tokens, and attention works on sequences of equal length
+together, so that it needs neither padding nor mask (`attention.py`). *Padded* is the ordinary `[n, longest]` layout
+with a mask, for export. Only attention differs between the two, so a layer is told how to attend and knows no more.
 
 Shapes: t tokens, n sequences, l positions, w width, h heads, d = w / h.
 """
@@ -16,7 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from weft.nn.dropout import Dropout, drop
+from weft.nn.attention import Groups, attention
+from weft.nn.dropout import Dropout
+from weft.nn.lookup import TokenTable
 from weft.types import Encoded
 
 Attend = Callable[[Tensor, float], Tensor]
@@ -52,7 +54,7 @@ class Embeddings(nn.Module):
 
     def __init__(self, shape: BodyShape) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(shape.vocabulary, shape.width)
+        self.tokens = TokenTable(shape.vocabulary, shape.width)
         self.positions = nn.Embedding(shape.positions, shape.width)
         self.segments = nn.Embedding(shape.segments, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
@@ -137,24 +139,9 @@ class Body(nn.Module):
 
 
 def packed_attention(encoded: Encoded, heads: int) -> Attend:
-    """Attention of every sequence to itself in `[t, 3w]`, one call for each run of equal lengths."""
-
-    def attend(qkv: Tensor, dropout: float) -> Tensor:
-        contexts = []
-        for (n, length), run in zip(encoded.runs, qkv.split([n * length for n, length in encoded.runs]), strict=True):
-            q, k, v = run.view(n, length, 3, heads, -1).permute(2, 0, 3, 1, 4)  # each [n, h, l, d]
-            contexts.append(_attention(q, k, v, dropout).transpose(1, 2).reshape(n * length, -1))
-        return torch.cat(contexts)
-
-    return attend
-
-
-def _attention(q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
-    """[n, h, l, d]; written out where torch's fused kernel cannot drop attention cheaply."""
-    if dropout == 0 or q.device.type != "cpu":
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
-    shares = (q @ (k * q.shape[-1] ** -0.5).transpose(-2, -1)).softmax(dim=-1)
-    return drop(shares, dropout) @ v
+    """Attention of every sequence to itself in `[t, 3w]`."""
+    groups = Groups(encoded, heads)
+    return lambda qkv, dropout: attention(qkv, groups, dropout)
 
 
 def padded_attention(mask: Tensor, heads: int) -> Attend:

@@ -5,8 +5,6 @@ random bits decide an entry, taken from a fast generator that is seeded by torch
 of the seed that torch's generator was set to. On a GPU torch's dropout is used as it is.
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -20,34 +18,19 @@ def drop(values: Tensor, p: float) -> Tensor:
     """Each entry is set to zero with probability p; the others are divided by 1 - p."""
     if p == 0:
         return values
-    if values.device.type != "cpu":
-        return F.dropout(values, p)
-    dropped: Tensor = _Drop.apply(values, _kept(values, p), 1 / (1 - p))  # type: ignore[no-untyped-call]
-    return dropped
+    return values * kept(values, p) if values.device.type == "cpu" else F.dropout(values, p)
 
 
-def _kept(values: Tensor, p: float) -> Tensor:
-    """A boolean mask of the same shape, true with probability 1 - p."""
+def kept(values: Tensor, p: float) -> Tensor:
+    """A mask of the same shape: 1 / (1 - p) where an entry stays, 0 elsewhere.
+
+    It has numbers of the same type because torch goes over booleans one by one.
+    """
     seed = int(torch.randint(1 << 62, ()))
     count = values.numel()
     words = np.random.SFC64(seed).random_raw(count // 4 + 1)
     bits = torch.from_numpy(words.view(np.int16))[:count].view(values.shape)
-    return bits >= round(p * STEPS) - STEPS // 2
-
-
-class _Drop(torch.autograd.Function):
-    """torch's own product with a mask would keep a mask of floats and go over it twice."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, kept: Tensor, scale: float) -> Tensor:
-        ctx.save_for_backward(kept)
-        ctx.scale = scale
-        return torch.where(kept, values * scale, 0.0)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (kept,) = ctx.saved_tensors
-        return torch.where(kept, gradient * ctx.scale, 0.0), None, None
+    return bits.ge_(round(p * STEPS) - STEPS // 2).to(values.dtype).mul_(1 / (1 - p))
 
 
 class Dropout(nn.Module):

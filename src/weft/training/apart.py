@@ -7,6 +7,7 @@ from itertools import combinations
 import torch
 from torch import Tensor, nn
 
+from weft.nn.lookup import TokenTable, UsedRows
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
 from weft.training.distributed import SOLO, Processes
@@ -26,6 +27,9 @@ class Conflicts:
 class ApartGradients:
     """One row of numbers for each task of a window: its gradient on every body parameter that trains.
 
+    The rows live in one buffer that is kept from step to step. The token table, half of a small body, has no columns
+    there if it keeps its gradient: of it each task has the few rows that its texts use.
+
     The heads keep their gradients where autograd puts them: no other task has a say in those. A parameter outside
     the body that several tasks share gets the plain sum of their gradients.
     """
@@ -37,68 +41,114 @@ class ApartGradients:
         self.network = network
         self.factors = factors
         self.processes = processes
-        self.rows: dict[str, Tensor] = {}
+        self.tasks: list[str] = []
+        """those collected so far"""
         self.touched: set[str] = set()
         """parameters that some task of the window has a gradient on; the others must not even decay"""
+        self._buffer = torch.zeros(0, 0)
+        self._tokens: list[UsedRows] = []
 
     def collect(self, task: str) -> None:
         """Move what a task's backward pass left on the body, in all processes, into a row of its own."""
-        shared = self._shared()
-        self.processes.sum_gradients([parameter for _, parameter in shared])
-        pieces = []
-        for name, parameter in shared:
+        self.processes.sum_gradients([parameter for _, parameter in self._columns()])
+        row = self._row(len(self.tasks))
+        self.tasks.append(task)
+        start = 0
+        for name, parameter in self._columns():
+            piece = row[start : start + parameter.numel()].view_as(parameter)
+            start += parameter.numel()
             if parameter.grad is None:
-                pieces.append(parameter.new_zeros(parameter.numel()))
-                continue
-            self.touched.add(name)
-            pieces.append(parameter.grad.flatten() * self._factor(task, name))
-            parameter.grad = None
-        self.rows[task] = torch.cat(pieces) if pieces else torch.zeros(0)
+                piece.zero_()
+            else:
+                self.touched.add(name)
+                torch.mul(parameter.grad, self._factor(task, name), out=piece)
+                parameter.grad = None
+        if self._has_rows():
+            self._tokens.append(self._table().take_gradient())
 
     def combine(self, surgery: Surgery | None) -> None:
         """Leave the combination of all rows on the body."""
-        weights = surgery(self.gramian()) if surgery else None
-        total = torch.zeros_like(next(iter(self.rows.values())))
-        for i, row in enumerate(self.rows.values()):
-            total.add_(row if weights is None else row * weights[i])
+        weights = surgery(self.gramian()) if surgery else torch.ones(len(self.tasks))
+        total, *others = self._buffer[: len(self.tasks)]
+        total.mul_(weights[0])
+        for row, weight in zip(others, weights[1:].tolist(), strict=True):
+            total.add_(row, alpha=weight)
         start = 0
-        for name, parameter in self._shared():
+        for name, parameter in self._columns():
             end = start + parameter.numel()
             if name in self.touched:
                 parameter.grad = total[start:end].view_as(parameter)
             start = end
+        for (ids, rows), weight in zip(self._tokens, weights.tolist(), strict=False):
+            if len(ids):
+                self._table().add_gradient(ids, rows * weight)
 
     def forget(self) -> None:
         """Before the next window."""
-        self.rows.clear()
+        self.tasks.clear()
+        self._tokens.clear()
         self.touched.clear()
 
-    def gramian(self, columns: slice = slice(None)) -> Tensor:
-        """[m, m] dot products of the rows, or of some columns of them."""
-        rows = [row[columns] for row in self.rows.values()]
-        gramian = rows[0].new_zeros(len(rows), len(rows))
-        for i, one in enumerate(rows):
-            for j, other in enumerate(rows[: i + 1]):
-                gramian[i, j] = gramian[j, i] = one @ other
-        return gramian
+    def gramian(self) -> Tensor:
+        """[m, m] dot products of the tasks' gradients."""
+        return self._products(slice(None)) + self._token_products()
 
     def conflicts(self, *, by_layer: bool) -> Conflicts:
-        tasks = list(self.rows)
         gramian = self.gramian()
         norms = gramian.diagonal().sqrt().tolist()
         layers = None
         if by_layer:
-            layers = {part: cosines(self.gramian(where), tasks) for part, where in self._parts().items()}
-        return Conflicts(dict(zip(tasks, norms, strict=True)), cosines(gramian, tasks), layers)
+            by_part = {part: self._products(where) for part, where in self._parts().items()}
+            by_part["embeddings"] = by_part["embeddings"] + self._token_products()
+            layers = {part: cosines(products, self.tasks) for part, products in by_part.items()}
+        return Conflicts(dict(zip(self.tasks, norms, strict=True)), cosines(gramian, self.tasks), layers)
 
-    def _shared(self) -> list[tuple[str, nn.Parameter]]:
-        return [(name, p) for name, p in self.network.body.named_parameters() if p.requires_grad]
+    def _row(self, number: int) -> Tensor:
+        parameters = [p for _, p in self._columns()]
+        width = sum(p.numel() for p in parameters)
+        rows, columns = self._buffer.shape
+        if columns != width or rows <= number:
+            like = parameters[0] if parameters else torch.zeros(0)
+            larger = like.new_zeros(max(rows, number + 1), width)
+            if columns == width:
+                larger[:rows] = self._buffer
+            self._buffer = larger
+        return self._buffer[number]
+
+    def _products(self, columns: slice) -> Tensor:
+        rows = self._buffer[: len(self.tasks), columns]
+        return rows @ rows.T
+
+    def _token_products(self) -> Tensor:
+        """The part of the token table, on the rows that any of the tasks uses: all others are zero."""
+        m = len(self.tasks)
+        if not self._tokens:
+            return self._buffer.new_zeros(m, m)
+        union, places = torch.cat([ids for ids, _ in self._tokens]).unique(return_inverse=True)
+        together = self._buffer.new_zeros(m, len(union), self.network.body.shape.width)
+        for own, (_, rows), place in zip(
+            together, self._tokens, places.split([len(ids) for ids, _ in self._tokens]), strict=True
+        ):
+            own[place] = rows
+        flat = together.flatten(1)
+        return flat @ flat.T
+
+    def _table(self) -> TokenTable:
+        return self.network.body.embeddings.tokens
+
+    def _has_rows(self) -> bool:
+        return self._table().keeps_gradient and self._table().weight.requires_grad
+
+    def _columns(self) -> list[tuple[str, nn.Parameter]]:
+        """What trains of the body and has columns in the buffer."""
+        apart = self._table().weight if self._has_rows() else None
+        return [(name, p) for name, p in self.network.body.named_parameters() if p.requires_grad and p is not apart]
 
     def _parts(self) -> dict[str, slice]:
         """embeddings, layers.0, layers.1, ..., pooler -> their columns"""
         parts: dict[str, slice] = {}
         start = 0
-        for name, parameter in self._shared():
+        for name, parameter in self._columns():
             part = ".".join(name.split(".")[:2]) if name.startswith("layers.") else name.split(".")[0]
             end = start + parameter.numel()
             parts[part] = slice(parts[part].start if part in parts else start, end)

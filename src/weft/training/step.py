@@ -95,6 +95,8 @@ class Step:
         self.penalties = nn.ModuleList(penalties)
         for penalty in penalties:
             penalty.prepare(list(network.named_parameters()))
+        # nothing but this process's lookups may add to a kept gradient
+        network.body.embeddings.tokens.keeps_gradient = not penalties and processes.count == 1
 
     def __call__(self, window: Window, rate: float, share: float = 1.0) -> StepReport:
         """`rate` is the phase's rate at this step, and `share` what part of its highest that is."""
@@ -113,7 +115,7 @@ class Step:
         self._penalize()
         self.scaler.unscale_(self.optimizer)
         # With no limit the norm is only measured. An infinite or undefined one ends the run before any weight moves.
-        norm = float(nn.utils.clip_grad_norm_(self.parameters, self.clip or float("inf")))
+        norm = self._clipped_norm()
         self._stop_on_bad_numbers(window, losses, norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
@@ -241,6 +243,14 @@ class Step:
             total = torch.stack([penalty(self._training()) for penalty in self._penalties()]).sum()
             if total.requires_grad:  # not in a phase where nothing that pays is trained
                 self.scaler.scale(total).backward()
+
+    def _clipped_norm(self) -> float:
+        """The norm of the whole gradient, before it is cut to `clip`."""
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
+        if self.clip is not None:
+            nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
+        return float(norm)
 
     def _penalties(self) -> list[Penalty]:
         return [penalty for penalty in self.penalties if isinstance(penalty, Penalty)]
