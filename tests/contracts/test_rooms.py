@@ -23,7 +23,7 @@ ROOMS: list[set[str]] = [
     {"card", "report"},
     {"deliverable", "idle"},
     {"experiment"},
-    {"check", "model", "proposal"},
+    {"check", "model", "proposal", "sweep"},
     {"bulk", "probe"},
     {"api", "export", "serving", "study"},
     {"cli"},

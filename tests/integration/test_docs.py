@@ -54,7 +54,15 @@ def run(kind: str, content: str, folder: Path) -> None:
 
 
 # tracing and loading a real body in three libraries, or training it many times, takes minutes
-LONG = {"onnx.md", "predicting.md", "sentence-transformers.md", "serving.md", "studies.md", "transformers.md"}
+LONG = {
+    "onnx.md",
+    "predicting.md",
+    "sentence-transformers.md",
+    "serving.md",
+    "studies.md",
+    "sweeps.md",
+    "transformers.md",
+}
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,18 @@
 
 import difflib
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_serializer, model_validator
+from pydantic import Field, field_validator, model_serializer, model_validator
 
-from weft.content import Content, toml_text
+from weft.content import Content, parse_toml, read_text, toml_text
 from weft.errors import UserError
 from weft.library import library
-from weft.recipe import explain
-from weft.variants import Config
+from weft.variants import Config, parse
 
 NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 
@@ -215,11 +213,7 @@ def load_study(source: str) -> Source:
     """A study from a file or by its shipped name."""
     path = Path(source)
     if path.is_file():
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (UnicodeDecodeError, OSError) as error:
-            raise UserError(f"{path}: cannot be read as a study ({error})") from None
-        return Source(parse_study(text, str(path)), path.parent)
+        return Source(parse_study(read_text(path, "a study"), str(path)), path.parent)
     if path.suffix == ".toml":
         raise UserError(f"{path}: there is no such file")
     if source not in shipped_studies():
@@ -230,12 +224,7 @@ def load_study(source: str) -> Source:
 
 
 def parse_study(text: str, where: str) -> Study:
-    try:
-        return Study.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{where}: is not TOML ({error})") from None
-    except ValidationError as error:
-        raise UserError(explain(error, where, Study)) from None
+    return parse(Study, parse_toml(text, where), where)
 
 
 def study_content(study: Study) -> Content:
