@@ -127,6 +127,8 @@ class Trainer:
         lr = self.rates(progress.step)
         self._enter_phase(self.plan.phase(progress.step))
         self.network.train()
+        if progress.step + 1 < self.plan.steps:
+            self.step.prepare(self.plan.window(progress.step + 1))
         report = self.step(window, lr, self.rates.share(progress.step))
         progress.step += 1
         progress.tokens += report.tokens
