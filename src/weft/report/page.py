@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from weft.atomic import write_whole
 from weft.errors import UserError
 from weft.report import classes, compare, learning, mistakes, numbers, run_charts, task_charts
 from weft.report.chart import Chart, digits
@@ -30,10 +31,8 @@ def write_report(folders: Sequence[Path], path: Path) -> None:
 
 def write_page(runs: Sequence[Run], path: Path) -> None:
     text = page(runs)
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from None
 
