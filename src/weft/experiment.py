@@ -2,6 +2,8 @@
 
 import json
 import re
+import resource
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +35,11 @@ from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.trackers.follower import Follower
 from weft.training.checkpoint import settings_of
+from weft.training.distributed import SOLO, Processes
 from weft.training.environment import environment
 from weft.training.optimizer import build_optimizer
 from weft.training.phases import Rates
-from weft.training.run_folder import RunFolder
+from weft.training.run_folder import Bystander, RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
 
@@ -63,7 +66,7 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
 
     try:
         labels = labels_of(files)
-        return TaskData(labels, files.dataset("train", labels), files.dataset("dev", labels))
+        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards: a person wants to hear of both at once.
         problems = bad.problems
@@ -73,6 +76,11 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
                 column = label_column(task.data, lenient.open_path(problems.path))
                 problems.join(column.problems(labels_of(lenient)))
     raise BadRows(problems)
+
+
+def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
+    """The dev rows that count; a sample does not follow the seed, so that runs of all seeds compare."""
+    return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
 
 
 def task_files(recipe: Recipe, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
@@ -167,9 +175,11 @@ class Assembly:
     """what the user should know before trusting the scores"""
 
 
-def assemble(recipe: Recipe, *, steps: int | None = None, device: str = "auto") -> Assembly:
+def assemble(
+    recipe: Recipe, *, steps: int | None = None, device: str = "auto", processes: Processes = SOLO
+) -> Assembly:
     """Turn a recipe into objects, or say what in it cannot be."""
-    where = choose_device(device)
+    where = processes.device(choose_device(device))
     if recipe.optimizer.precision == "fp16" and where.type != "cuda":
         raise UserError(
             'optimizer.precision: "fp16" needs a GPU: on a CPU its small numbers vanish and nothing gets faster; '
@@ -188,10 +198,18 @@ def assemble(recipe: Recipe, *, steps: int | None = None, device: str = "auto") 
     network.body.recompute = recipe.optimizer.gradient_checkpointing
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
     notes += untrained(recipe, plan)
-    return Assembly(recipe, tokenizer, data, network, plan, build_step(recipe, data, network, plan, where), notes)
+    step = build_step(recipe, data, network, plan, where, processes)
+    return Assembly(recipe, tokenizer, data, network, plan, step, notes)
 
 
-def build_step(recipe: Recipe, data: dict[str, TaskData], network: Network, plan: Plan, device: torch.device) -> Step:
+def build_step(
+    recipe: Recipe,
+    data: dict[str, TaskData],
+    network: Network,
+    plan: Plan,
+    device: torch.device,
+    processes: Processes = SOLO,
+) -> Step:
     """The optimizer step of a recipe, with all methods that act in it."""
     layers = network.body.shape.layers
     modes = recipe.modes()
@@ -214,6 +232,7 @@ def build_step(recipe: Recipe, data: dict[str, TaskData], network: Network, plan
         layer_factors=factors,
         penalties=[penalty.build() for penalty in recipe.penalties],
         log=recipe.log,
+        processes=processes,
     )
 
 
@@ -225,20 +244,29 @@ def train(
     steps: int | None = None,
     device: str = "auto",
     resume: bool = False,
+    followers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    processes: Processes = SOLO,
 ) -> dict[str, Any]:
-    """Train a recipe into a run folder and return what is in its result.json."""
-    made = assemble(recipe, steps=steps, device=device)
-    network, plan = made.network, made.plan
-    content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
-    settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
-    _refuse_other_run(out, settings, resume)
-    trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in recipe.trackers]
-    run = RunFolder(out, resume=resume)  # nothing is written before this line
-    followers = [Follower(tracker, listener.noted) for tracker in trackers]
-    run.followers += followers
+    """Train a recipe into a run folder and return what is in its result.json.
+
+    `followers` get every record of the run's log, and may end the run by an exception of their own. Of several
+    `processes` each calls this; the first one alone writes and gets the result.
+    """
+    with processes.agreement():
+        made = assemble(recipe, steps=steps, device=device, processes=processes)
+        network, plan = made.network, made.plan
+        content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
+        settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
+        _refuse_other_run(out, settings, resume)
+        wanted = recipe.trackers if processes.leads else ()
+        trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in wanted]
+        # nothing is written before this line
+        run = RunFolder(out, resume=resume) if processes.leads else Bystander(out)
+    tracking = [Follower(tracker, listener.noted) for tracker in trackers]
+    run.followers += [*tracking, *followers]
     try:
-        (out / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf-8")
-        run.write_json("environment.json", environment(made.step.device))
+        run.write_text("recipe.toml", recipe_toml(recipe))
+        run.write_json("environment.json", environment(made.step.device) | {"processes": processes.count})
         for note in made.notes:
             listener.noted(note)
         train = {name: task.train for name, task in made.data.items()}
@@ -264,8 +292,11 @@ def train(
             patience=recipe.patience,
             save_best=save_best,
             listener=listener,
+            processes=processes,
         )
         progress = trainer.fit()
+        if not processes.leads:
+            return {}
         result = _result(recipe, run, network, progress.seconds, progress.tokens)
         run.write_json("result.json", result)
         write_report([out], out / "report.html")
@@ -276,7 +307,7 @@ def train(
             "make room or mend the folder, then go on with --resume"
         ) from None
     finally:
-        for follower in followers:
+        for follower in tracking:
             follower.close()
         run.close()
 
@@ -328,4 +359,12 @@ def _result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, to
         "seconds": round(seconds, 1),
         "tokens": tokens,
         "parameters": sum(p.numel() for p in network.parameters()),
+        "peak_memory": _peak_memory(next(network.parameters()).device),
     }
+
+
+def _peak_memory(device: torch.device) -> int:
+    """Bytes: the most that this process held at a time; on a GPU, of the GPU's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

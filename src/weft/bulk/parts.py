@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import replacing
 from weft.errors import UserError
 from weft.training.checkpoint import sync
 
@@ -75,13 +76,9 @@ class Parts:
 
     def finish(self, count: int, join: Callable[[Iterator[Path], Path], None]) -> None:
         """Join parts 0 to `count` into the output, all of it or nothing, and clear the folder away."""
-        whole = self.folder / ".whole.tmp"
-        try:
+        with replacing(self.output, self.folder) as whole:
             join((self._path(number) for number in range(count)), whole)
             sync(whole)
-            whole.replace(self.output)
-        finally:  # a full disk should not stay full because of half a file
-            whole.unlink(missing_ok=True)
         sync(self.output.parent)
         self._clear()
         self._remove()
@@ -98,13 +95,9 @@ class Parts:
         return self.folder / f"{number:08d}.part"
 
     def _write(self, path: Path, content: bytes) -> None:
-        temporary = path.with_name(f".{path.name}.tmp")
-        try:
+        with replacing(path) as temporary:
             temporary.write_bytes(content)
             sync(temporary)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def _clear(self) -> None:
         """The manifest goes last: until then it says whose the rest is."""

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from weft.atomic import replacing, write_whole
 from weft.data.files import Row, read_rows, require_columns
 from weft.data.masking import MaskKind, mask
 from weft.data.problems import Problems
@@ -138,7 +139,7 @@ def _content(path: Path, folder: Path) -> str:
         pass  # no entry yet, or one that is not ours: hash the file
     with path.open("rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    _replace(known, json.dumps({"stamp": stamp, "digest": digest}).encode())
+    write_whole(known, json.dumps({"stamp": stamp, "digest": digest}))
     return digest
 
 
@@ -163,17 +164,13 @@ def _build(
         + [(f"column/{name}", pa.string()) for name in columns]
         + [(f"ids/{name}", pa.list_(pa.int32())) for name in text_columns]
     )
-    temporary = _temporary(target)
-    try:
+    with replacing(target) as temporary:
         with pa.ipc.new_file(str(temporary), schema) as sink:
             for batch in _batches(chain([first], rows), schema, tokenizer):
                 sink.write_batch(batch)
         if not skip_bad_rows:
             problems.stop()
-        _replace(target.with_suffix(".json"), json.dumps({"masked": masked, "skipped": problems.counts}).encode())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        write_whole(target.with_suffix(".json"), json.dumps({"masked": masked, "skipped": problems.counts}))
 
 
 def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
@@ -226,14 +223,3 @@ def _checked(path: Path, text_columns: list[str], problems: Problems) -> Iterato
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:40]
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = _temporary(path)
-    temporary.write_bytes(content)
-    temporary.replace(path)
-
-
-def _temporary(path: Path) -> Path:
-    """A name that no other file and no other process uses."""
-    return path.with_name(f"{path.name}.{os.getpid()}.tmp")
