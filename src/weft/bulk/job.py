@@ -58,6 +58,8 @@ class Job:
             raise UserError(f"--executor {self.executor}: expected {' or '.join(EXECUTORS)}")
         if self.shard_rows < 1:
             raise UserError(f"--shard-rows {self.shard_rows}: expected at least 1")
+        if self.output.exists() and self.source.exists() and self.output.samefile(self.source):
+            raise UserError(f"{self.output}: is the input; choose another output")
 
     def run(self, listener: Listener) -> int:
         """Write the output and return its number of rows."""
@@ -66,8 +68,9 @@ class Job:
         texts = Texts(self.source, self.work.columns(model))
         identity = self._identity(texts)
         before = read_manifest(self.output)
-        started = before.pop("rows", None)
-        rows = int(started) if before == identity else texts.count()
+        rows = before.pop("rows", None)
+        if before != identity or not isinstance(rows, int):
+            rows = texts.count()
         if before and before != identity:
             odd = ", ".join(key for key in identity if before.get(key) != identity[key])
             listener.noted(f"{parts_folder(self.output)} is of another {odd}: beginning anew")
@@ -130,7 +133,7 @@ def _stopping_kindly(parts: Parts) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Interrupted(f"stopped; {kept}") from None
-    except OSError as error:  # a full disk
+    except (OSError, RunError) as error:  # a full disk, a cluster that lost its workers
         raise RunError(f"{error}; {kept}") from None
     finally:
         if before is not None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,7 +241,11 @@ def test_what_cannot_be_is_refused(folder: Path, tmp_path: Path, monkeypatch: py
     ):
         with pytest.raises(UserError, match=message):
             job(folder, source, tmp_path / "out.csv", **changes)
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    before = source.read_bytes()
+    with pytest.raises(UserError, match="is the input; choose another output"):
+        job(folder, source, source)
+    assert source.read_bytes() == before
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r'pip install "weft\[cluster\]"'):
         job(folder, source, tmp_path / "out.csv", executor="ray").run(Watch())
     assert not parts_folder(tmp_path / "out.csv").exists()
