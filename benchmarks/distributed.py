@@ -1,9 +1,11 @@
-"""What a second process brings on one machine: one process with two threads against two processes with one thread each.
+"""What a second process brings on one machine, against a second thread.
 
-    python benchmarks/distributed.py [--data-dir DIR] [--steps 8] [--rounds 3] [--cores 2]
+    python benchmarks/distributed.py [--data-dir DIR] [--steps 6] [--rounds 3] [--cores 2]
 
-Both train the same windows, three tasks of 16 rows each. two_vs_one: tokens per second of all processes against one
-process; higher is better. sync_seconds: what it takes to sum the gradients of all parameters once.
+All train the same windows, three tasks of 16 rows each: a single process with one thread, one process with a thread
+for each core, and a process with one thread for each core. two_vs_one: tokens per second of the last against those of
+the second; higher is better. sync_seconds: what it takes to sum the gradients of all parameters once.
+predicted_seconds: a step of several processes by the model of docs/scaling.md, from the single one's rate and that sum.
 """
 
 import argparse
@@ -74,7 +76,7 @@ def measure(processes: int, threads: int, options: argparse.Namespace) -> dict[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -82,22 +84,21 @@ def main() -> None:
     if options.worker:
         work(options.data_dir, options.steps)
         return
-    seen: dict[str, list[dict[str, float]]] = {"one": [], "two": []}
+    sides = {"single": (1, 1), "one": (1, options.cores), "two": (options.cores, 1)}
+    seen: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
 
-    def side(name: str, processes: int, threads: int) -> float:
-        seen[name].append(measure(processes, threads, options))
+    def side(name: str) -> float:
+        seen[name].append(measure(*sides[name], options))
         return seen[name][-1]["tokens_per_second"]
 
-    measured = alternate(
-        {"one": lambda: side("one", 1, options.cores), "two": lambda: side("two", options.cores, 1)}, options.rounds
-    )
-    further = {
+    measured = alternate({name: lambda name=name: side(name) for name in sides}, options.rounds)
+    middle = {
         key: {name: round(statistics.median(one[key] for one in rounds), 4) for name, rounds in seen.items()}
-        for key in ("tokens_per_second", "step_seconds", "sync_seconds")
+        for key in ("tokens_per_second", "step_seconds", "sync_seconds", "tokens_per_step", "parameters")
     }
-    last = seen["two"][-1]
-    further |= {"parameters": int(last["parameters"]), "tokens_per_step": last["tokens_per_step"]}  # type: ignore[dict-item]
-    show({"two_vs_one": Ratio.of(measured["two"], measured["one"])}, ABOUT, {**further, "cores": options.cores})
+    alone = middle["step_seconds"]["single"] / options.cores
+    further = {**middle, "predicted_seconds": round(alone + middle["sync_seconds"]["two"], 4), "cores": options.cores}
+    show({"two_vs_one": Ratio.of(measured["two"], measured["one"])}, ABOUT, further)
 
 
 if __name__ == "__main__":

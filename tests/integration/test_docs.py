@@ -54,7 +54,7 @@ def run(kind: str, content: str, folder: Path) -> None:
 
 
 # tracing and loading a real body in three libraries takes minutes, and so do several trainings
-LONG = {"onnx.md", "sentence-transformers.md", "sweeps.md", "transformers.md"}
+LONG = {"onnx.md", "scaling.md", "sentence-transformers.md", "sweeps.md", "transformers.md"}
 
 
 @pytest.mark.parametrize(
