@@ -1,9 +1,12 @@
-"""Training from Python, in one call."""
+"""From Python in one call: training, and answers for files."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from weft import experiment
+from weft.bulk import SHARD_ROWS, job
+from weft.bulk.work import Answers, Vectors
+from weft.data.tables import VECTOR_ENDINGS, require_writable
 from weft.model import Model, load
 from weft.recipe import Recipe, load_recipe
 from weft.training.checkpoint import Progress
@@ -48,3 +51,37 @@ def train(
         watcher = listener if listener and processes.leads else Quiet()
         experiment.train(recipe, Path(out), watcher, steps=steps, device=device, resume=resume, processes=processes)
     return load(out, device)
+
+
+def predict_file(
+    model: str | Path,
+    task: str,
+    source: str | Path,
+    output: str | Path,
+    *,
+    device: str = "auto",
+    executor: str = "local",
+    shard_rows: int = SHARD_ROWS,
+    listener: job.Listener | None = None,
+) -> int:
+    """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows."""
+    require_writable(Path(output))
+    asked = job.Job(Path(model), Answers(task), Path(source), Path(output), device, executor, shard_rows)
+    return asked.run(listener or job.Quiet())
+
+
+def embed_file(
+    model: str | Path,
+    source: str | Path,
+    output: str | Path,
+    *,
+    task: str | None = None,
+    device: str = "auto",
+    executor: str = "local",
+    shard_rows: int = SHARD_ROWS,
+    listener: job.Listener | None = None,
+) -> int:
+    """A vector for every row, as `weft embed`; returns the number of rows."""
+    require_writable(Path(output), VECTOR_ENDINGS)
+    asked = job.Job(Path(model), Vectors(task), Path(source), Path(output), device, executor, shard_rows)
+    return asked.run(listener or job.Quiet())

@@ -29,11 +29,14 @@ def put(content: Content, key: str, value: Any) -> None:
         put(content[name], rest, value)
 
 
-def toml_text(content: Content) -> str:
-    """A file that reads back as the same content: single values first, then a section for each task and table."""
+def toml_text(content: Content, sections: str = "tasks") -> str:
+    """A file that reads back as the same content: single values first, then a section for each table.
+
+    The tables in `sections` get a section each.
+    """
     lines = [f"{key} = {toml_value(value)}" for key, value in content.items() if not isinstance(value, dict)]
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
-    named = {f"tasks.{name}": task for name, task in tables.pop("tasks").items()} | tables
+    named = {f"{sections}.{_toml_key(name)}": inner for name, inner in tables.pop(sections).items()} | tables
     for title, table in named.items():
         lines += ["", f"[{title}]", *(f"{_toml_key(key)} = {toml_value(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +60,11 @@ def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[st
     }
 
 
-def read_temperatures(folder: Path) -> dict[str, float]:
-    """What the probabilities of each task are tempered by; empty for a model that was not calibrated."""
-    content = read_json(folder / "weft.json")
-    return {str(name): float(value) for name, value in content.get("temperatures", {}).items()}
-
-
 def adopt_heads(network: Network, folder: Path) -> list[str]:
     """When the body is a model of ours, its heads come along for the tasks that have not changed; says what it did."""
     if not (folder / "weft.json").exists():
         return []
-    _, saved_labels = read_model(folder)
+    saved_labels = read_model(folder).labels
     saved = load_tensors(folder / "heads.safetensors")
     notes = []
     for name, tensors in heads_by_task(network).items():
@@ -110,12 +105,22 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return content
 
 
-def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
-    """The recipe and the labels of each task that a model folder was made with."""
+@dataclass(frozen=True)
+class Settings:
+    """What a model folder was made with."""
+
+    recipe: Recipe
+    labels: dict[str, Labels]
+    temperatures: dict[str, float]
+    """what the probabilities of each task are tempered by; empty for a model that was not calibrated"""
+
+
+def read_model(folder: Path) -> Settings:
     content, file = read_settings(folder), folder / "weft.json"
     try:
-        parsed, saved = parse_recipe(content["recipe"], str(file)), content["labels"]
-        return parsed, {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in parsed.tasks}
+        recipe, saved = parse_recipe(content["recipe"], str(file)), content["labels"]
+        labels = {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in recipe.tasks}
+        return Settings(recipe, labels, content.get("temperatures", {}))
     except (KeyError, TypeError) as error:
         raise UserError(f"{file}: its labels do not fit its recipe ({error!r})") from None
 

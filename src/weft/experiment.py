@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
 
     try:
         labels = labels_of(files)
-        return TaskData(labels, files.dataset("train", labels), files.dataset("dev", labels))
+        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards: a person wants to hear of both at once.
         problems = bad.problems
@@ -75,6 +76,11 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
                 column = label_column(task.data, lenient.open_path(problems.path))
                 problems.join(column.problems(labels_of(lenient)))
     raise BadRows(problems)
+
+
+def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
+    """The dev rows that count; a sample does not follow the seed, so that runs of all seeds compare."""
+    return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
 
 
 def task_files(recipe: Recipe, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
@@ -353,4 +359,12 @@ def _result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, to
         "seconds": round(seconds, 1),
         "tokens": tokens,
         "parameters": sum(p.numel() for p in network.parameters()),
+        "peak_memory": _peak_memory(next(network.parameters()).device),
     }
+
+
+def _peak_memory(device: torch.device) -> int:
+    """Bytes: the most that this process held at a time; on a GPU, of the GPU's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

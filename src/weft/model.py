@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from weft.data.dataset import Dataset
 from weft.data.labels import Labels
 from weft.data.masking import mask
+from weft.data.readings import TokenSequence
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import read_model, read_temperatures
+from weft.deliverable import read_model
 from weft.errors import UserError
 from weft.evaluation.calibration import temper
 from weft.evaluation.metrics import choose_metrics
@@ -80,6 +81,11 @@ class Model:
 
     def predict(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> list[Prediction]:
         """Answers in the order of `texts`; a task on pairs needs `texts2` too."""
+        rows = self.rows(task, texts, texts2)
+        return self.read(task, self.engine.answers(task, rows)) if rows else []
+
+    def rows(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> list[list[TokenSequence]]:
+        """What a task's engine reads: the token sequences of every row."""
         self._require(task)
         reader = build_reader(self.recipe, task, self.tokenizer)
         if (reader.texts == 2) != (texts2 is not None):
@@ -87,11 +93,11 @@ class Model:
             raise UserError(f"task {task!r} reads {wanted} for each row")
         if texts2 is not None and len(texts) != len(texts2):
             raise UserError(f"there are {len(texts)} first texts, but {len(texts2)} second ones")
-        if not texts:
-            return []
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
-        rows = [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
-        values = self.engine.answers(task, rows)
+        return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
+
+    def read(self, task: str, values: NDArray[np.float64]) -> list[Prediction]:
+        """What an engine's answers say, by the task's labels and its temperature."""
         if task in self.temperatures:
             multilabel = self.labels[task].kind == "multilabel"
             values = temper(values, self.temperatures[task], multilabel=multilabel)
@@ -100,12 +106,16 @@ class Model:
     def embed(self, texts: Sequence[str], task: str | None = None) -> NDArray[np.float32]:
         """[n, width] vectors by the pooling of `task`, or of the first task that reads texts alone."""
         chosen = task or self.embedding_task()
-        self._require(chosen)
         if not texts:
+            self._require(chosen)
             return np.empty((0, self.engine.width(chosen)), dtype=np.float32)
-        reader = build_reader(self.recipe, chosen, self.tokenizer).alone()
-        rows = [reader.sequences(ids, None)[0] for ids in self._ids(texts, chosen)]
-        return self.engine.vectors(chosen, rows)
+        return self.engine.vectors(chosen, self.texts_alone(chosen, texts))
+
+    def texts_alone(self, task: str, texts: Sequence[str]) -> list[TokenSequence]:
+        """The token sequence of each text by itself, whatever the task's reading (embeddings)."""
+        self._require(task)
+        reader = build_reader(self.recipe, task, self.tokenizer).alone()
+        return [reader.sequences(ids, None)[0] for ids in self._ids(texts, task)]
 
     def evaluate(
         self, split: str = "dev", *, data_dir: Path | None = None, files: dict[str, Path] | None = None
@@ -166,9 +176,10 @@ def model_folder(folder: Path) -> Path:
 def load(folder: str | Path, device: str = "auto") -> Model:
     """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it."""
     path = model_folder(Path(folder))
-    recipe, labels = read_model(path)
+    made = read_model(path)
     engine = _onnx_engine if is_onnx_folder(path) else _torch_engine
-    return Model(engine(path, recipe, labels, device), Tokenizer.load(path), recipe, labels, read_temperatures(path))
+    ready = engine(path, made.recipe, made.labels, device)
+    return Model(ready, Tokenizer.load(path), made.recipe, made.labels, made.temperatures)
 
 
 def _torch_engine(folder: Path, recipe: Recipe, labels: dict[str, Labels], device: str) -> Engine:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from weft.content import parse_toml, put, read_text, toml_text
+from weft.content import Content, parse_toml, put, read_text, toml_text
 from weft.data.task_files import locate
 from weft.errors import UserError
 from weft.library import find_shipped
@@ -49,6 +49,8 @@ class Recipe(Config):
     """whether the body adds an embedding for the first and for the second text of a pair"""
     patience: int | None = Field(default=None, ge=1)
     """stop after so many evaluations without a better dev score; never unless said"""
+    dev_rows: int | None = Field(default=None, ge=2)
+    """score only so many dev rows of each task, the same ones whatever the seed; all unless said"""
     calibrate: bool = False
     """fit a temperature for each class task's probabilities on the dev rows, and save it with the model"""
     trackers: tuple[TrackerConfig, ...] = ()
@@ -108,6 +110,21 @@ def load_recipe(
     data_dir: Path | None = None,
 ) -> Recipe:
     """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
+    where, base, content = read_source(source)
+    for setting in settings:
+        key, value = parse_setting(setting)
+        try:
+            put(content, key, value)
+        except ValueError as error:
+            raise UserError(f"--set {setting}: {error}") from None
+    if seed is not None:
+        content["seed"] = seed
+    recipe = parse_recipe(content, where)
+    return resolve(recipe, base, data_dir, body)
+
+
+def read_source(source: str | Path) -> tuple[str, Path, Content]:
+    """How messages call a recipe, the folder that its paths start from, and its plain content."""
     path = Path(source)
     if path.is_file():
         where, base, text = str(path), path.parent, read_text(path, "a recipe")
@@ -115,13 +132,7 @@ def load_recipe(
         raise UserError(f"{path}: there is no such file")
     else:
         where, base, text = str(source), Path(), find_shipped(str(source)).text
-    content = parse_toml(text, where)
-    for setting in settings:
-        _set(content, setting)
-    if seed is not None:
-        content["seed"] = seed
-    recipe = parse_recipe(content, where)
-    return resolve(recipe, base, data_dir, body)
+    return where, base, parse_toml(text, where)
 
 
 def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
@@ -160,16 +171,12 @@ def as_dict(recipe: Recipe) -> dict[str, Any]:
     return content
 
 
-def _set(content: dict[str, Any], setting: str) -> None:
-    """Apply one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """Key and value of one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {setting}: expected key=value, such as --set optimizer.lr=3e-5")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text
-    try:
-        put(content, key.strip(), value)
-    except ValueError as error:
-        raise UserError(f"--set {setting}: {error}") from None
+        return key.strip(), text

@@ -52,7 +52,7 @@ def _explain(item: Any, root: type[Config]) -> str:
     message = message[:1].lower() + message[1:]
     found = item["input"]
     shown = "" if isinstance(found, dict) or item["type"] == "value_error" else f"found {found!r}, "
-    return f"{'.'.join(keys)}: {shown}{message}"
+    return ": ".join([*([".".join(keys)] if keys else []), f"{shown}{message}"])
 
 
 def _known_keys(keys: list[str], root: type[Config]) -> list[str]:

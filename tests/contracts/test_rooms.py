@@ -10,7 +10,7 @@ import weft
 SOURCE = Path(weft.__file__).parent
 # From the ground up. Rooms on one line are neighbours: they may not import each other.
 ROOMS: list[set[str]] = [
-    {"errors"},
+    {"atomic", "errors"},
     {"randomness", "variants", "types", "content"},
     {"library"},
     {"data"},
@@ -24,8 +24,8 @@ ROOMS: list[set[str]] = [
     {"deliverable", "idle"},
     {"experiment"},
     {"check", "model", "proposal", "sweep"},
-    {"probe"},
-    {"api", "export"},
+    {"bulk", "probe"},
+    {"api", "export", "serving", "study"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.exported import write_model
+from tests.serving import TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,3 +41,29 @@ def test_training_benchmarks(script: str, keys: set[str]) -> None:
     report = json.loads(done.stdout.splitlines()[-1])
     assert all(report[key] > 0 for key in keys)
     assert set(report["spread"]) == keys
+
+
+@pytest.mark.long
+def test_scale() -> None:
+    """Memory is compared at sizes where a Python object for each row would show."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "scale.py"), "--rows-small", "4000", "--rows-large", "60000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    for work in ("train", "evaluate", "predict"):
+        assert report[work]["anonymous_mb_small"] > 50
+        assert report[work]["growth_mb"] < 40
+        assert 0 < report[work]["time_per_row_ratio"] < 2
+
+
+@pytest.mark.long
+def test_serve_load(tiny: Path, tmp_path: Path) -> None:
+    model = write_model(tiny, tmp_path, TASKS)
+    command = [sys.executable, str(ROOT / "benchmarks" / "serve_load.py"), "--model", str(model)]
+    options = ["--seconds", "2", "--rounds", "2", "--clients", "8"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["batching_vs_single"] > 0
+    assert report["errors"] == 0
+    for side in report["sides"].values():
+        assert 0 < side["p50_ms"] <= side["p95_ms"] <= side["p99_ms"]
+        assert side["requests"] > 8

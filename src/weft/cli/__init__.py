@@ -4,7 +4,23 @@ import sys
 
 import typer
 
-from weft.cli import check, demo, embed, evaluate, export, init, predict, probe, recipes, report, sweep, train
+from weft.cli import (
+    check,
+    demo,
+    embed,
+    evaluate,
+    export,
+    init,
+    predict,
+    probe,
+    recipes,
+    report,
+    serve,
+    sharing,
+    study,
+    sweep,
+    train,
+)
 from weft.errors import Interrupted, RunError, ToldElsewhere, UserError
 
 OUT_OF_MEMORY = (
@@ -18,7 +34,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Fine-tune one BERT body on many sentence tasks at once, and learn what helped.",
 )
-for module in (demo, train, evaluate, predict, embed, report, export, probe, sweep, init, check, recipes):
+COMMANDS = (
+    demo,
+    train,
+    evaluate,
+    predict,
+    embed,
+    serve,
+    report,
+    study,
+    sharing,
+    sweep,
+    export,
+    probe,
+    init,
+    check,
+    recipes,
+)
+for module in COMMANDS:
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import write_whole
 from weft.content import toml_value
 from weft.recipe import Recipe, recipe_toml
 from weft.sweep.config import Point, Sweep
@@ -93,14 +94,14 @@ def summarize(sweep: Sweep, store: Store) -> Summary:
 
 def write_summary(out: Path, found: Summary, recipe_of: Callable[[Point], Recipe]) -> None:
     """All files are there after every trial, so that a sweep that is cut off leaves what it knows."""
-    _write(out / "sweep.json", json.dumps(found.as_json(), indent=2) + "\n")
-    _write(out / "sweep.txt", f"{found.table()}\n\n{found.caution}\n")
+    write_whole(out / "sweep.json", json.dumps(found.as_json(), indent=2) + "\n")
+    write_whole(out / "sweep.txt", f"{found.table()}\n\n{found.caution}\n")
     best = found.best
     if best is not None:
         recipe = recipe_of(best["settings"]).model_copy(update={"name": f"{found.sweep.name}-best"})
         steps = f", each trained for {found.sweep.budget.steps} steps" if found.sweep.budget else ""
         said = f"# Trial {best['number']} of the sweep {found.sweep.name}{steps}.\n# {found.caution}\n"
-        _write(out / "best.toml", said + recipe_toml(recipe))
+        write_whole(out / "best.toml", said + recipe_toml(recipe))
     _tidy(found)
 
 
@@ -111,12 +112,6 @@ def _tidy(found: Summary) -> None:
             shutil.rmtree(Path(trial["run"]) / "checkpoints", ignore_errors=True)
             if found.best is None or trial["number"] != found.best["number"]:
                 shutil.rmtree(Path(trial["run"]) / "model", ignore_errors=True)
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 def _shown(value: Any) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from weft.data.readings import TokenSequence
 from weft.tasks.inference import answers, vectors
 from weft.tasks.network import Network
+from weft.tasks.together import Ask, Values, together
 
 
 class Engine(ABC):
@@ -22,6 +23,10 @@ class Engine(ABC):
     @abstractmethod
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> NDArray[np.float32]:
         """[n, width] by the pooling of a task"""
+
+    @abstractmethod
+    def together(self, asks: Sequence[Ask]) -> list[Values]:
+        """What `answers` or `vectors` gives for each of them, any tasks mixed, every different sequence encoded once"""
 
     @abstractmethod
     def width(self, task: str) -> int:
@@ -41,6 +46,9 @@ class TorchEngine(Engine):
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> NDArray[np.float32]:
         found = vectors(self.network, self.network.task(task), sequences, self.device)
         return found.float().cpu().numpy()
+
+    def together(self, asks: Sequence[Ask]) -> list[Values]:
+        return together(self.network, asks, self.device)
 
     def width(self, task: str) -> int:
         return self.network.task(task).pooling.width

@@ -19,6 +19,7 @@ from weft.data.readings import Reading, TokenSequence
 from weft.errors import UserError
 from weft.tasks.engine import Engine
 from weft.tasks.inference import by_length, without_repeats
+from weft.tasks.together import Ask, Places, Values, lay_out, share_out
 
 Floats = NDArray[np.float32]
 HEADS = "bi-heads"
@@ -62,19 +63,47 @@ class OnnxEngine(Engine):
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> Floats:
         return self._encode(task, f"{task}.vector", sequences)
 
+    def together(self, asks: Sequence[Ask]) -> list[Values]:
+        """One pass for each reading, because each has a graph of its own."""
+        results: dict[int, Values] = {}
+        for reading in dict.fromkeys(self.readings[ask.task] for ask in asks):
+            own = [i for i, ask in enumerate(asks) if self.readings[ask.task] == reading]
+            results.update(zip(own, self._together(reading, [asks[i] for i in own]), strict=True))
+        return [results[i] for i in range(len(asks))]
+
+    def _together(self, reading: Reading, asks: Sequence[Ask]) -> list[Values]:
+        distinct, places = lay_out(asks)
+        wanted = {f"{ask.task}.vector" if ask.vectors or reading == "bi" else ask.task for ask in asks}
+        found = self._outputs(reading, sorted(wanted), distinct)
+
+        def answer(task: str, where: Places) -> Values:
+            if reading == "bi":
+                values = self._compare(task, *(found[f"{task}.vector"][side] for side in where.T))
+            else:
+                values = found[task][where[:, 0]]
+            return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
+
+        return share_out(asks, places, answer, lambda task, where: found[f"{task}.vector"][where[:, 0]])
+
     def width(self, task: str) -> int:
         outputs = self.sessions[self.readings[task]].get_outputs()
         return int(next(output.shape[1] for output in outputs if output.name == f"{task}.vector"))
 
     def _encode(self, task: str, output: str, sequences: Sequence[TokenSequence]) -> Floats:
         """One output for every sequence; equal sequences are encoded once."""
-        session = self.sessions[self.readings[task]]
         distinct, places = without_repeats(sequences)
-        found: dict[int, Floats] = {}
-        for group in by_length(distinct, TOKENS):
-            values = session.run([output], pad([distinct[i] for i in group]))[0]
-            found.update(zip(group, values, strict=True))
-        return np.stack([found[place] for place in places])
+        return self._outputs(self.readings[task], [output], distinct)[output][places]
+
+    def _outputs(
+        self, reading: Reading, outputs: Sequence[str], sequences: Sequence[TokenSequence]
+    ) -> dict[str, Floats]:
+        """Several outputs of a reading's graph for every sequence, in their order."""
+        groups = list(by_length(sequences, TOKENS))
+        passes = [self.sessions[reading].run(outputs, pad([sequences[i] for i in group])) for group in groups]
+        back = np.argsort(np.concatenate(groups))
+        return {
+            name: np.concatenate(values)[back] for name, values in zip(outputs, zip(*passes, strict=True), strict=True)
+        }
 
 
 def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:

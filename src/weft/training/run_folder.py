@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import write_whole
 from weft.errors import UserError
 from weft.training.checkpoint import sync
 
@@ -68,9 +69,7 @@ class RunFolder:
         (self.path / name).write_text(text, encoding="utf-8")
 
     def write_json(self, name: str, content: Any) -> None:
-        temporary = self.path / f".{name}.tmp"
-        temporary.write_text(json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        temporary.replace(self.path / name)
+        write_whole(self.path / name, json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n")
 
     def replace_folder(self, name: str, write: Callable[[Path], None]) -> None:
         """Write a folder under another name and swap it in; `recover` mends a swap that was cut off."""

@@ -14,6 +14,7 @@ from weft.penalties.base import Penalty
 from weft.randomness import derive, seeded
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
+from weft.training.ahead import Ahead
 from weft.training.apart import ApartGradients, Conflicts
 from weft.training.distributed import SOLO, Processes
 from weft.types import Batch, Encoded, Part, Window
@@ -76,7 +77,7 @@ class Step:
     ) -> None:
         """`layer_factors`: task -> layer -> what the task's gradient on that layer is multiplied by."""
         self.network = network
-        self.datasets = datasets
+        self.ahead = Ahead(datasets)
         self.weighting = weighting
         self.optimizer = optimizer
         self.clip = clip
@@ -125,6 +126,10 @@ class Step:
         by_task = dict(zip(window.tasks, losses.tolist(), strict=True))
         return StepReport(by_task, tokens, norm, dict(zip(window.tasks, slopes.tolist(), strict=True)), conflicts)
 
+    def prepare(self, window: Window) -> None:
+        """Make the batches of a coming window while the present one computes."""
+        self.ahead.prepare(self.processes.share(window))
+
     def _gradients(self, window: Window, slopes: Tensor) -> tuple[Tensor, int]:
         """Leave the window's gradient on the parameters; return its tasks' losses [m] and number of tokens.
 
@@ -165,7 +170,7 @@ class Step:
 
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Tensor) -> int:
         """One pass through the body and back; adds the losses to `totals` and returns the number of tokens."""
-        batches = [self.datasets[part.task].batch(part.rows).to(self.device) for part in parts]
+        batches = [self.ahead.batch(window.step, part).to(self.device) for part in parts]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
             if self.network.task(parts[0].task).regularizer is None:

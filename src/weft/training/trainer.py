@@ -29,6 +29,8 @@ from weft.training.step import Step, StepReport
 from weft.training.trainable import TrainableConfig, set_trainable
 from weft.types import Window
 
+BLOCK = 8192
+"""rows that an evaluation holds in memory as tokens"""
 ECHO_SECONDS = 5.0
 
 
@@ -125,6 +127,8 @@ class Trainer:
         lr = self.rates(progress.step)
         self._enter_phase(self.plan.phase(progress.step))
         self.network.train()
+        if progress.step + 1 < self.plan.steps:
+            self.step.prepare(self.plan.window(progress.step + 1))
         report = self.step(window, lr, self.rates.share(progress.step))
         progress.step += 1
         progress.tokens += report.tokens
@@ -222,11 +226,15 @@ def evaluate(
     engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
 ) -> Evaluation:
     """Score every task on a split; the first of its `metrics` counts in the overall score."""
-    predictions = {
-        name: engine.answers(name, [dataset.sequences(row) for row in range(len(dataset))])
-        for name, dataset in datasets.items()
-    }
+    predictions = {name: _answers(engine, dataset) for name, dataset in datasets.items()}
     return _scored(step, datasets, metrics, predictions)
+
+
+def _answers(engine: Engine, dataset: Dataset) -> Predictions:
+    """Block by block: of a large set the answers are kept, and no more."""
+    every = range(len(dataset))
+    blocks = [every[start : start + BLOCK] for start in every[::BLOCK]]
+    return np.concatenate([engine.answers(dataset.task, [dataset.sequences(row) for row in rows]) for rows in blocks])
 
 
 def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:

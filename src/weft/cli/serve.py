@@ -1,0 +1,67 @@
+"""`weft serve`"""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli import options
+from weft.errors import UserError
+
+NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+
+
+def serve(
+    model: options.ModelArgument,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen at; only this machine unless said.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8000,
+    api_key_file: Annotated[
+        Path | None, typer.Option("--api-key-file", metavar="F", help="Keys that clients may use, one a line.")
+    ] = None,
+    batch_tokens: Annotated[
+        int, typer.Option("--batch-tokens", min=0, help="Tokens that share a pass; 0: every request alone.")
+    ] = 2048,
+    max_wait_ms: Annotated[
+        float, typer.Option("--max-wait-ms", min=0, help="How long a request waits for company at most.")
+    ] = 3.0,
+    queue_tokens: Annotated[
+        int, typer.Option("--queue-tokens", min=1, help="Tokens that may wait; then clients get 429.")
+    ] = 65_536,
+    max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = 1_000_000,
+    max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Texts, or pairs, of a request.")] = 256,
+    max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="Characters of a text.")] = 20_000,
+    body_seconds: Annotated[
+        float, typer.Option("--body-seconds", min=0.1, help="How long a client may take to send a request.")
+    ] = 10.0,
+    device: options.Device = "auto",
+) -> None:
+    """Answer over HTTP, with a page to try it."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise UserError(f'serve: {missing[0]} is not installed; run: pip install "weft[serve]"')
+    from weft.serving.keys import read_keys
+    from weft.serving.listening import open_socket
+
+    keys = read_keys(api_key_file)
+    listener = open_socket(host, port)
+    from weft.model import load
+    from weft.serving.server import serve as run
+    from weft.serving.settings import Settings
+
+    loaded = load(model, device)
+    where, at = listener.getsockname()[:2]
+    place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
+    settings = Settings(
+        max_body=max_body,
+        max_texts=max_texts,
+        max_chars=max_chars,
+        batch_tokens=batch_tokens,
+        max_wait=max_wait_ms / 1000,
+        queue_tokens=queue_tokens,
+        body_seconds=body_seconds,
+    )
+    said = f"{loaded.recipe.name} answers at {place} (a page to try it; {place}/docs describes the API)"
+    run(loaded, listener, settings, keys, lambda: print(said, flush=True))

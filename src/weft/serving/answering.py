@@ -1,0 +1,140 @@
+"""From a request to an answer: tokens off the event loop, numbers from the queue, words from the model's labels."""
+
+import asyncio
+import base64
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from starlette.types import Receive
+
+from weft.errors import UserError
+from weft.model import Model
+from weft.serving.batching import Batcher
+from weft.serving.refusals import ClientGone, Refusal
+from weft.serving.schemas import EmbeddingsBody, TaskBody, TasksBody, check_texts
+from weft.serving.settings import Settings
+from weft.serving.waiting import Piece, cut
+from weft.tasks.together import Ask, Values
+
+THREADS = 2
+"""for tokens; the library works without holding Python up"""
+
+
+class Answering:
+    """What the routes ask for. `receive` is the client's side: it tells when the client has gone."""
+
+    def __init__(self, model: Model, settings: Settings, batcher: Batcher) -> None:
+        self.model = model
+        self.name = model.recipe.name
+        self.settings = settings
+        self.batcher = batcher
+        self.pool = ThreadPoolExecutor(THREADS, "tokens")
+        self.pairs = {name for name, task in model.recipe.tasks.items() if task.reading != "single"}
+        self.embedders = {self.name: model.embedding_task()} | {f"{self.name}/{task}": task for task in model.tasks}
+        """whose pooling each name in /v1/models stands for"""
+
+    async def predict(self, task: str, body: TaskBody, receive: Receive) -> dict[str, Any]:
+        self._require(task)
+        self._check(body)
+        values, tokens = await self._values(lambda: [Ask(task, self.model.rows(task, body.text, body.text2))], receive)
+        return {"model": self.name, "answers": self._read(task, values[0]), "usage": _usage(tokens)}
+
+    async def predict_all(self, body: TasksBody, receive: Receive) -> dict[str, Any]:
+        self._check(body)
+        tasks = self._choose(body)
+
+        def asks() -> list[Ask]:
+            return [
+                Ask(task, self.model.rows(task, body.text, body.text2 if task in self.pairs else None))
+                for task in tasks
+            ]
+
+        values, tokens = await self._values(asks, receive)
+        answers = {task: self._read(task, own) for task, own in zip(tasks, values, strict=True)}
+        return {"model": self.name, "answers": answers, "usage": _usage(tokens)}
+
+    async def embed(self, body: EmbeddingsBody, receive: Receive) -> dict[str, Any]:
+        task = self.embedders.get(body.model)
+        if task is None:
+            message = f"there is no model {body.model[:100]!r}; there is {', '.join(self.embedders)}"
+            raise Refusal(404, message, "model_not_found", param="model")
+        width = self.model.engine.width(task)
+        if body.dimensions not in (None, width):
+            message = f"dimensions: found {body.dimensions}, but the vectors have {width} numbers and are not cut"
+            raise Refusal(400, message, "unsupported_dimensions", param="dimensions")
+        check_texts(self.settings, {"input": body.input})
+
+        def asks() -> list[Ask]:
+            return [Ask(task, [[sequence] for sequence in self.model.texts_alone(task, body.input)], vectors=True)]
+
+        values, tokens = await self._values(asks, receive)
+        data = [
+            {"object": "embedding", "index": i, "embedding": _written(vector, body.encoding_format)}
+            for i, vector in enumerate(values[0])
+        ]
+        return {"object": "list", "model": body.model, "data": data, "usage": _usage(tokens)}
+
+    def _require(self, task: str) -> None:
+        if task not in self.model.tasks:
+            message = f"there is no task {task[:100]!r}; there is {', '.join(self.model.tasks)}"
+            raise Refusal(404, message, "task_not_found", param="task")
+
+    def _check(self, body: TaskBody) -> None:
+        check_texts(self.settings, {"text": body.text} | ({"text2": body.text2} if body.text2 else {}))
+
+    def _choose(self, body: TasksBody) -> list[str]:
+        """The tasks that were named, or all that can read what was sent; each once."""
+        for task in body.tasks or ():
+            self._require(task)
+        readable = [task for task in self.model.tasks if body.text2 or task not in self.pairs]
+        chosen = list(dict.fromkeys(body.tasks or readable))
+        if not chosen:
+            raise Refusal(
+                400, "text2: all tasks read two texts for each row, found one", "invalid_value", param="text2"
+            )
+        if body.text2 and not self.pairs.intersection(chosen):
+            message = f"text2: no task reads it; {', '.join(chosen)} reads one text for each row"
+            raise Refusal(400, message, "invalid_value", param="text2")
+        return chosen
+
+    async def _values(self, asks: Callable[[], list[Ask]], receive: Receive) -> tuple[list[Values], int]:
+        """What the engine says, and how many tokens it read."""
+        pieces = await asyncio.get_running_loop().run_in_executor(self.pool, self._pieces, asks)
+        answer = self.batcher.ask(pieces)
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            waiting: set[asyncio.Future[Any]] = {answer, gone}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise ClientGone
+            return answer.result(), sum(piece.tokens for piece in pieces)
+        finally:
+            answer.cancel()
+            gone.cancel()
+
+    def _pieces(self, asks: Callable[[], list[Ask]]) -> list[Piece]:
+        try:
+            return list(cut(asks(), self.settings.batch_tokens))
+        except UserError as error:  # one text where two are read, or lists of different lengths
+            raise Refusal(400, str(error), "invalid_value", param="text2") from None
+
+    def _read(self, task: str, values: Values) -> list[dict[str, Any]]:
+        return [prediction.as_dict() for prediction in self.model.read(task, np.asarray(values, dtype=np.float64))]
+
+
+async def _gone(receive: Receive) -> None:
+    """Comes back when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _usage(tokens: int) -> dict[str, int]:
+    return {"prompt_tokens": tokens, "total_tokens": tokens}
+
+
+def _written(vector: Values, encoding: str) -> list[float] | str:
+    if encoding == "float":
+        return [float(number) for number in vector]
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()

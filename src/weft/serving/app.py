@@ -1,0 +1,214 @@
+"""The routes, and what they say of themselves."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from weft.model import Model
+from weft.serving import schemas
+from weft.serving.answering import Answering
+from weft.serving.batching import Batcher
+from weft.serving.front import Front
+from weft.serving.metrics import Metrics
+from weft.serving.pages import FILES, page_file
+from weft.serving.refusals import Refusal, failure, json_response
+from weft.serving.settings import Settings
+from weft.tasks.together import Ask
+
+ABOUT = "One BERT body, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
+REFUSALS = {
+    400: "What was sent cannot be read, or is more than is allowed.",
+    401: "The API key is missing or wrong.",
+    404: "There is no such task or model.",
+    408: "The body came too slowly.",
+    413: "The body is too large.",
+    415: "The body is not said to be JSON.",
+    429: "The queue is full; Retry-After says when to come again.",
+    503: "The server is about to end.",
+}
+
+
+def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": schemas.Error, "description": REFUSALS[status]} for status in statuses}
+
+
+class Api:
+    """One model's routes."""
+
+    def __init__(self, model: Model, settings: Settings, metrics: Metrics) -> None:
+        self.model = model
+        self.settings = settings
+        self.metrics = metrics
+        self.started = int(time.time())
+        self.draining = False
+        self.answering: Answering
+
+    @asynccontextmanager
+    async def life(self, _: FastAPI) -> AsyncIterator[None]:
+        """The engine's thread lives as long as the server."""
+        batcher = Batcher(self.model.engine, self.settings, self.metrics)
+        self.metrics.watch_queue(lambda: len(batcher.waiting.jobs), lambda: batcher.waiting.tokens)
+        self.answering = Answering(self.model, self.settings, batcher)
+        yield
+        batcher.close()
+        self.answering.pool.shutdown()
+
+    async def predict(self, task: str, request: Request) -> Response:
+        """Answers of one task for a text, a pair, or a list of them."""
+        body = schemas.parse(schemas.TaskBody, await request.body())
+        return self._answer(request, await self.answering.predict(task, body, request.receive))
+
+    async def predict_all(self, request: Request) -> Response:
+        """Answers of several tasks; what they read alike is encoded once."""
+        body = schemas.parse(schemas.TasksBody, await request.body())
+        return self._answer(request, await self.answering.predict_all(body, request.receive))
+
+    async def embeddings(self, request: Request) -> Response:
+        """A vector for each text."""
+        body = schemas.parse(schemas.EmbeddingsBody, await request.body())
+        return self._answer(request, await self.answering.embed(body, request.receive))
+
+    def _answer(self, request: Request, content: dict[str, Any]) -> Response:
+        request.scope["state"]["tokens"] = content["usage"]["total_tokens"]
+        return json_response(content)
+
+    async def tasks(self) -> Response:
+        """What the model can be asked, and how much at once."""
+        tasks = [self._task(name) for name in self.model.tasks]
+        limits = {name: getattr(self.settings, name) for name in schemas.LimitInfo.model_fields}
+        return json_response({"object": "list", "model": self.model.recipe.name, "limits": limits, "data": tasks})
+
+    def _task(self, name: str) -> dict[str, Any]:
+        labels, reading = self.model.labels[name], self.model.recipe.tasks[name].reading
+        return {
+            "name": name,
+            "kind": labels.kind,
+            "reading": reading,
+            "texts": 1 if reading == "single" else 2,
+            "labels": None if labels.is_numeric else list(labels.names),
+            "range": [labels.low, labels.high] if labels.is_numeric else None,
+        }
+
+    async def models(self) -> Response:
+        """The names that embeddings can be asked by: the model's own, and one for each task's pooling."""
+        return json_response({"object": "list", "data": [self._model(name) for name in self.answering.embedders]})
+
+    async def model_info(self, name: str) -> Response:
+        """One of these names."""
+        if name not in self.answering.embedders:
+            message = f"there is no model {name[:100]!r}; there is {', '.join(self.answering.embedders)}"
+            raise Refusal(404, message, "model_not_found", param="model")
+        return json_response(self._model(name))
+
+    def _model(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self.started, "owned_by": "weft"}
+
+    async def healthz(self) -> Response:
+        """Whether the process lives."""
+        return json_response({"status": "ok"})
+
+    async def readyz(self) -> Response:
+        """Whether requests should be sent here."""
+        if self.draining:
+            raise Refusal(503, "the server is about to end", "draining")
+        return json_response({"status": "ready"})
+
+    async def show_metrics(self) -> Response:
+        """Counts for Prometheus."""
+        return Response(self.metrics.page(), media_type=CONTENT_TYPE_LATEST)
+
+
+def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...] = ()) -> tuple[Front, Api]:
+    """The whole server as one ASGI application, and its routes."""
+    warm_up(model)
+    metrics = Metrics()
+    api = Api(model, settings, metrics)
+    title = f"weft: {model.recipe.name}"
+    app = FastAPI(title=title, description=ABOUT, docs_url=None, redoc_url=None, lifespan=api.life)
+    app.add_exception_handler(Refusal, _refuse)
+    app.add_exception_handler(HTTPException, _no_such_route)
+    app.add_exception_handler(Exception, _fail)
+    for path, route, body, answer in (
+        ("/v1/predict/{task}", api.predict, schemas.TaskBody, schemas.TaskAnswers),
+        ("/v1/predict", api.predict_all, schemas.TasksBody, schemas.TasksAnswers),
+        ("/v1/embeddings", api.embeddings, schemas.EmbeddingsBody, schemas.Embeddings),
+    ):
+        app.add_api_route(
+            path,
+            route,
+            methods=["POST"],
+            response_model=answer,
+            responses=refused(400, 401, 404, 408, 413, 415, 429),
+            openapi_extra={"requestBody": schemas.describe(body, settings)},
+        )
+    for path, show, what, statuses in (
+        ("/v1/tasks", api.tasks, schemas.TaskList, (401,)),
+        ("/v1/models", api.models, schemas.ModelList, (401,)),
+        ("/v1/models/{name:path}", api.model_info, schemas.ModelInfo, (401, 404)),
+        ("/healthz", api.healthz, schemas.Status, ()),
+        ("/readyz", api.readyz, schemas.Status, (503,)),
+    ):
+        app.add_api_route(path, show, response_model=what, responses=refused(*statuses))
+    app.add_api_route("/metrics", api.show_metrics, response_class=Response, responses=refused(401))
+    _add_pages(app)
+    _name_tasks(app.openapi(), model)
+    return Front(app, settings, keys, metrics), api
+
+
+def _add_pages(app: FastAPI) -> None:
+    for path, name in {"/": "index.html", "/docs": "docs.html", **{f"/page/{name}": name for name in FILES}}.items():
+        app.add_api_route(path, lambda name=name: page_file(name), include_in_schema=False, response_class=Response)
+
+
+def _name_tasks(description: dict[str, Any], model: Model) -> None:
+    """The description says which tasks there are and shows what to send; FastAPI keeps it for /openapi.json."""
+    first = next(iter(model.recipe.tasks.values()))
+    one = {"text": "It was a lovely evening."}
+    pair = {"text": "How do I boil an egg?", "text2": "What is the way to cook an egg?"}
+    examples = {
+        "/v1/predict/{task}": one if first.reading == "single" else pair,
+        "/v1/predict": one if all(task.reading == "single" for task in model.recipe.tasks.values()) else pair,
+        "/v1/embeddings": {"model": model.recipe.name, "input": ["one vector for each text", "and another"]},
+    }
+    for path, example in examples.items():
+        description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example
+    of_task, of_tasks = (description["paths"][path]["post"] for path in ("/v1/predict/{task}", "/v1/predict"))
+    of_task["parameters"][0]["schema"]["enum"] = model.tasks
+    for route in (of_task, description["paths"]["/v1/models/{name}"]["get"]):
+        del route["responses"]["422"]  # FastAPI's own way to refuse, which nothing here takes
+    named = of_tasks["requestBody"]["content"]["application/json"]["schema"]["properties"]["tasks"]
+    named["anyOf"][0]["items"]["enum"] = model.tasks
+
+
+async def _refuse(_: Request, refusal: Exception) -> Response:
+    assert isinstance(refusal, Refusal)
+    return refusal.response()
+
+
+async def _no_such_route(_: Request, error: Exception) -> Response:
+    """Paths and methods that do not exist."""
+    assert isinstance(error, HTTPException)
+    words = {404: "there is nothing at this path; /docs says what there is", 405: "this path has other methods"}
+    message = words.get(error.status_code, str(error.detail))
+    headers = dict(error.headers or {})
+    return Refusal(error.status_code, message, f"http_{error.status_code}", headers=headers).response()
+
+
+async def _fail(request: Request, _: Exception) -> Response:
+    """A bug of ours. The error goes on to the front, which writes it down."""
+    return failure(request.scope["state"]["id"]).response()
+
+
+def warm_up(model: Model) -> None:
+    """The first pass of a process is slow; no client should meet it."""
+    asks = [
+        Ask(name, model.rows(name, ["warm"], None if task.reading == "single" else ["up"]))
+        for name, task in model.recipe.tasks.items()
+    ]
+    model.engine.together(asks)

@@ -1,0 +1,141 @@
+"""What every request passes before it reaches a route: key, size, patience; and what is written down afterwards.
+
+The body is read here, in full, before anything else works on it: so a client that sends slowly holds nothing but its
+own connection.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from weft.serving.keys import is_allowed
+from weft.serving.log import log, log_failure
+from weft.serving.metrics import Metrics
+from weft.serving.refusals import ClientGone, Refusal, failure
+from weft.serving.settings import Settings
+
+METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+GONE = 499
+"""what the log says of a client that left: it got no answer, so it got no status"""
+NO_KEY = Refusal(
+    401,
+    "this server needs an API key: send the header `Authorization: Bearer KEY`",
+    "invalid_api_key",
+    headers={"WWW-Authenticate": "Bearer"},
+)
+
+
+class Front:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, keys: Sequence[bytes], metrics: Metrics) -> None:
+        self.app = app
+        self.settings = settings
+        self.keys = keys
+        self.metrics = metrics
+        self.draining = False
+        """whether the server is about to end: every answer closes its connection"""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # the start and the end of the server
+            await self.app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        request = uuid.uuid4().hex
+        scope["state"] = {"id": request, "tokens": 0}
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *self._headers(request)]
+            await send(message)
+
+        try:
+            await self._pass(scope, receive, answer)
+        except Refusal as refusal:
+            await refusal.response()(scope, receive, answer)
+        except ClientGone:
+            status = GONE
+            self.metrics.gone.inc()
+        except Exception as error:
+            log_failure(error, request)
+            if not status:
+                await failure(request).response()(scope, receive, answer)
+        finally:
+            self._write_down(scope, request, status, time.perf_counter() - start)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        is_closed = scope["path"].startswith("/v1/") or scope["path"] == "/metrics"
+        if is_closed and not is_allowed(headers.get(b"authorization"), self.keys):
+            raise NO_KEY
+        if scope["method"] == "POST":
+            body = await self._body(headers, receive)
+            receive = _again(body, receive)
+        await self.app(scope, receive, send)
+
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        """All of it, or a refusal. What is too much is read to its end and forgotten, so that the client listens."""
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        allowed = self.settings.max_body
+        declared = headers.get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > allowed and b"expect" in headers:
+            raise self._too_large(int(declared))  # it asks before it sends
+        parts: list[bytes] = []
+        size = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.body_seconds):
+                async for part in _parts(receive):
+                    size += len(part)
+                    if size <= allowed:
+                        parts.append(part)
+                if size > allowed:
+                    raise self._too_large(size)
+                if kind != b"application/json" and not kind.endswith(b"+json"):
+                    raise Refusal(415, "expected the header `Content-Type: application/json`", "unsupported_media_type")
+                return b"".join(parts)
+        message = f"the body did not arrive within {self.settings.body_seconds:g} s"
+        raise Refusal(408, message, "too_slow", headers={"Connection": "close"})
+
+    def _too_large(self, size: int) -> Refusal:
+        message = f"the body has {size:,} bytes, at most {self.settings.max_body:,} are allowed"
+        return Refusal(413, message, "body_too_large", headers={"Connection": "close"})
+
+    def _headers(self, request: str) -> list[tuple[bytes, bytes]]:
+        headers = [(b"x-request-id", request.encode()), (b"x-content-type-options", b"nosniff")]
+        return [*headers, (b"connection", b"close")] if self.draining else headers
+
+    def _write_down(self, scope: Scope, request: str, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self.metrics.answered(method, route, status, seconds)
+        took = round(1000 * seconds, 1)
+        tokens = scope["state"]["tokens"]
+        log("request", id=request, method=method, path=route, status=status, ms=took, tokens=tokens)
+
+
+async def _parts(receive: Receive) -> AsyncIterator[bytes]:
+    """The body as it arrives."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body once more, then whatever the client does."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again

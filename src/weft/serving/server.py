@@ -1,0 +1,129 @@
+"""From an open socket to the last answer after SIGTERM."""
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import uvicorn
+
+from weft.errors import Interrupted
+from weft.model import Model
+from weft.serving.app import Api, build_app
+from weft.serving.front import Front
+from weft.serving.log import log
+from weft.serving.settings import Settings
+
+BACKLOG = 2048
+KEEP_ALIVE = 75
+"""seconds that a connection may idle between requests: longer than proxies usually keep theirs"""
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with an end that loses nothing.
+
+    On SIGTERM no new connection is taken any more, but those that clients opened before are. Open connections are
+    listened to for a moment, because a request may be on its way; every answer says that it is the last one of its
+    connection. Then idle connections are closed, and requests in flight are finished.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, front: Front, api: Api, settings: Settings, started_up: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self.started_up = started_up
+        self.front = front
+        self.api = api
+        self.settings = settings
+        self.interrupted = False
+        self.silent: WeakKeyDictionary[object, tuple[Any, float]] = WeakKeyDictionary()
+        """each connection's last request, and since when it is that one"""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.started_up()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """uvicorn would raise the signal again at the end, and the process would die of it instead of exiting."""
+        self.interrupted = sig == signal.SIGINT
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            self._close_silent()
+        return await super().on_tick(counter)
+
+    def _close_silent(self) -> None:
+        """Close connections on which nothing is asked: uvicorn would wait for ever for headers that do not end."""
+        now = time.monotonic()
+        for connection in list(self.server_state.connections):
+            cycle: Any = getattr(connection, "cycle", None)  # the last request
+            seen, since = self.silent.get(connection, (None, now))
+            patience = self.settings.body_seconds + (KEEP_ALIVE if cycle is not None else 0)
+            if seen is not cycle or (cycle is not None and not cycle.response_complete):
+                self.silent[connection] = cycle, now
+            elif now - since > patience:
+                connection.transport.close()
+            else:
+                self.silent[connection] = cycle, since
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        log("draining", connections=len(self.server_state.connections))
+        self.front.draining = self.api.draining = True
+        for listener in sockets or []:
+            await self._stop_listening(listener)
+        end = time.monotonic() + self.settings.drain_seconds
+        while self.server_state.connections and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        await super().shutdown(sockets)
+        log("stopped")
+
+    async def _stop_listening(self, listener: socket.socket) -> None:
+        """Take what has connected already: closing the socket would reset it."""
+        spare = listener.dup()
+        spare.setblocking(False)
+        for server in self.servers:
+            server.close()
+        try:
+            while True:
+                connection, _ = spare.accept()
+                await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
+        except BlockingIOError:
+            spare.close()
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
+
+
+def serve(
+    model: Model,
+    listener: socket.socket,
+    settings: Settings,
+    keys: tuple[bytes, ...],
+    started_up: Callable[[], None] = lambda: None,
+) -> None:
+    """Answer until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
+    front, api = build_app(model, settings, keys)
+    config = uvicorn.Config(
+        front,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(settings.finish_seconds),
+    )
+    server = Server(config, front, api, settings, started_up)
+    server.run(sockets=[listener])
+    if server.interrupted:
+        raise Interrupted

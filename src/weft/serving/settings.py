@@ -1,0 +1,27 @@
+"""What a server allows."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every number that a person may change on the command line, and a few that none needs to."""
+
+    max_body: int = 1_000_000
+    """bytes of a request's body"""
+    max_texts: int = 256
+    """texts of a request; each pair counts as one"""
+    max_chars: int = 20_000
+    """characters of one text"""
+    batch_tokens: int = 2048
+    """tokens of all requests that share one pass through the model; 0 gives every request a pass of its own"""
+    max_wait: float = 0.003
+    """seconds that a request waits for company at most"""
+    queue_tokens: int = 65_536
+    """tokens that may wait; who comes later is asked to come again"""
+    body_seconds: float = 10.0
+    """how long a client may take to send its body, or the headers of a new connection"""
+    drain_seconds: float = 1.0
+    """after SIGTERM, how long open connections are still listened to"""
+    finish_seconds: float = 30.0
+    """after that, how long requests in flight may take"""
