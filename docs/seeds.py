@@ -5,7 +5,8 @@ It draws studies instead of training them, so that the truth is known, and judge
 The generator: an arm's accuracy with a seed is its true accuracy plus normal noise of `seed_sd`, drawn anew for every
 arm and seed. A row is answered rightly when a normal number falls below the quantile of that accuracy. The number is
 `sqrt(.75)` times a difficulty that all arms and seeds share, `sqrt(.1)` times one that the seeds of an arm share, and
-`sqrt(.15)` times one of the run's own: arms are correlated, and runs of one arm more so.
+`sqrt(.15)` times one of the run's own: arms are correlated, and runs of one arm more so. (Between the arms of the study
+`readings` on real data the correlation of such numbers was .71 to .92.)
 """
 
 from pathlib import Path

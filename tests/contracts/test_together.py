@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.contracts.registry import variants
-from tests.integration.test_distributed import SMART, assert_equal_runs, exact
+from tests.integration.test_distributed import SMART, assert_equal_runs, exact, records
 from tests.integration.test_variants import SINGLE_NUMBER
 from tests.integration.together import train_all, train_together
 from weft.losses import LossConfig
@@ -40,6 +40,11 @@ NAMES = {
     "head": variants(HeadConfig),
     "loss": variants(LossConfig),
 }
+FURTHER: dict[str, dict[str, Any]] = {
+    "phases": {"epochs": 2, "phases": [{"epochs": 1, "trainable": "frozen"}, {"epochs": 1}], "surgery": "pcgrad"},
+    "recomputed": {"optimizer": {"precision": "fp64", "gradient_checkpointing": True, "accumulate": 2, "lr": 1e-3}},
+    "bf16": {"optimizer": {"precision": "bf16", "lr": 1e-3}},
+}
 CASES = [f"{point}-{name}" for point, names in NAMES.items() for name in names]
 
 
@@ -71,6 +76,9 @@ def content_of(tiny: Path, case: str) -> dict[str, Any]:
 def both(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """All cases, trained by one process and by two."""
     recipes = {case: content_of(tiny, case) for case in CASES}
+    recipes |= {case: exact(tiny) | changes for case, changes in FURTHER.items()}
+    recipes["factors"] = exact(tiny)
+    recipes["factors"]["tasks"]["paraphrase"]["layer_factors"] = {"layers": [1], "beta": 2.0, "alpha": 0.5}
     one, two = (tmp_path_factory.mktemp(name) for name in ("one", "two"))
     train_together(two, recipes)
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +87,13 @@ def both(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pa
     return one, two
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "phases", "recomputed", "factors"])
 def test_two_processes_equal_one(case: str, both: tuple[Path, Path]) -> None:
     one, two = both
     assert_equal_runs(one / case, two / case)
+
+
+def test_bf16_rounds_but_trains_alike(both: tuple[Path, Path]) -> None:
+    one, two = ([record["losses"] for record in records(run / "bf16") if record["event"] == "step"] for run in both)
+    for ours, theirs in zip(one, two, strict=True):
+        assert ours == pytest.approx(theirs, rel=0.02)

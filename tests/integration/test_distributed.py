@@ -45,6 +45,8 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
         ),
         "one task at a time": exact(tiny, schedule="epoch-round-robin", trainable={"name": "layers", "layers": [1]}),
         "smart and penalties": smart,
+        "dropout": recipe_content(tiny, epochs=1),
+        "dropout again": recipe_content(tiny, epochs=1),
     }
 
 
@@ -90,6 +92,16 @@ def test_two_processes_equal_one(
     experiment.train(parse_recipe(cases(tiny)[name], name), tmp_path / "one", Quiet(), device="cpu")
     assert_equal_runs(tmp_path / "one", together / name)
     assert len([r for r in records(tmp_path / "one") if r["event"] == "step"]) >= 3
+
+
+def test_draws_are_repeated_exactly_and_differ_between_processes(tiny: Path, together: Path, tmp_path: Path) -> None:
+    one, two = (load_file(together / name / "model" / "model.safetensors") for name in ("dropout", "dropout again"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    experiment.train(parse_recipe(recipe_content(tiny, epochs=1), "alone"), tmp_path / "alone", Quiet(), device="cpu")
+    logs = [records(run) for run in (tmp_path / "alone", together / "dropout")]
+    steps = [[record for record in log if record["event"] == "step"] for log in logs]
+    assert [step["rows"] for step in steps[0]] == [step["rows"] for step in steps[1]]
+    assert steps[0][0]["losses"] != steps[1][0]["losses"]
 
 
 def torchrun(*arguments: Any) -> list[str]:

@@ -57,6 +57,7 @@ def run(kind: str, content: str, folder: Path) -> None:
 LONG = {
     "onnx.md",
     "predicting.md",
+    "scaling.md",
     "sentence-transformers.md",
     "serving.md",
     "studies.md",

@@ -1,4 +1,4 @@
-"""A study of three arms and three seeds: what it writes, refuses and survives."""
+"""A study of three arms and three seeds on the starter data: what it writes, refuses and survives."""
 
 import json
 import os
@@ -55,7 +55,10 @@ margin = 0.05
 @pytest.fixture(scope="module")
 def place(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    write_recipe(folder, recipe_content(tiny, log={"train_rows": 0}))
+    content = recipe_content(tiny, log={"train_rows": 0})
+    for name, task in content["tasks"].items():
+        task["data"] = f"starter/{name}"
+    write_recipe(folder, content)
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     return folder
 

@@ -110,8 +110,7 @@ class Group(Processes):
         return self.here if chosen.type == "cuda" else chosen
 
     def share(self, window: Window) -> Window:
-        parts = [Part(part.task, part.micro, part.rows[self.rank :: self.count]) for part in window.parts]
-        return Window(window.step, tuple(part for part in parts if len(part.rows)))
+        return share_of(window, self.rank, self.count)
 
     def sum(self, tensor: Tensor) -> None:
         if tensor.numel():
@@ -162,6 +161,12 @@ class Group(Processes):
 
 
 SOLO = Solo()
+
+
+def share_of(window: Window, rank: int, count: int) -> Window:
+    """Every `count`-th row of each part, from row `rank` on; parts without any are left out."""
+    parts = [Part(part.task, part.micro, part.rows[rank::count]) for part in window.parts]
+    return Window(window.step, tuple(part for part in parts if len(part.rows)))
 
 
 @contextmanager
