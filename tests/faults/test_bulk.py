@@ -15,7 +15,7 @@ from tests.texts import WORDS
 from tests.tiny import write_rows
 from weft.bulk.parts import parts_folder
 
-SHARDS = 25
+SHARDS = 16
 
 
 def many_texts(path: Path, rows: int) -> Path:

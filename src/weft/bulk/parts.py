@@ -48,6 +48,8 @@ class Parts:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(f"{output}: another process is writing this output; wait for it") from None
+        for half in self.folder.glob(".*.tmp"):  # of a process that was killed
+            half.unlink()
         if read_manifest(output) != manifest:
             self._clear()
             try:
@@ -101,5 +103,5 @@ class Parts:
 
     def _clear(self) -> None:
         """The manifest goes last: until then it says whose the rest is."""
-        for path in [*self.folder.glob("*.part"), *self.folder.glob(".*.tmp"), self.folder / MANIFEST]:
+        for path in [*self.folder.glob("*.part"), self.folder / MANIFEST]:
             path.unlink(missing_ok=True)

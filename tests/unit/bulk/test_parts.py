@@ -20,7 +20,9 @@ def test_parts_are_found_again_joined_and_cleared_away(tmp_path: Path) -> None:
     first = Parts(output, MANIFEST)
     first.write(1, b"b")
     first.close()
+    (first.folder / ".out.csv.4711.tmp").write_bytes(b"half of")  # killed while it joined
     second = Parts(output, MANIFEST)
+    assert not list(second.folder.glob(".*.tmp"))
     assert (0 in second, 1 in second) == (False, True)
     second.write(0, b"a")
     assert not output.exists()
