@@ -29,6 +29,17 @@ def put(content: Content, key: str, value: Any) -> None:
         put(content[name], rest, value)
 
 
+def differences(old: Any, new: Any, key: str = "") -> list[tuple[str, Any, Any]]:
+    """(key, old value, new value) wherever two nested settings differ."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if old == new else [(key, old, new)]
+    found = []
+    for name in dict.fromkeys([*old, *new]):
+        inner = f"{key}.{name}" if key and key != "recipe" else name
+        found += differences(old.get(name), new.get(name), inner)
+    return found
+
+
 def toml_text(content: Content, sections: str = "tasks") -> str:
     """A file that reads back as the same content: single values first, then a section for each table.
 

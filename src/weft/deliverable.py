@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from weft.card import model_card
 from weft.content import read_json
@@ -23,6 +25,7 @@ from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
 from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights
 from weft.training.checkpoint import sha256
+from weft.training.run_folder import RunFolder
 from weft.training.trainer import Evaluation
 
 FORMAT = 2
@@ -156,3 +159,33 @@ def _named(labels: Labels, classes: Targets) -> list[Any]:
     if classes.ndim == 2:
         return [[name for name, on in zip(labels.names, row, strict=True) if on] for row in classes]
     return [labels.names[int(number)] for number in classes]
+
+
+def run_result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, tokens: int) -> dict[str, Any]:
+    """What a run came to, read from its own log."""
+    records = [json.loads(line) for line in run.metrics.read_text(encoding="utf-8").splitlines()]
+    evaluations = [record for record in records if record["event"] == "evaluation"]
+    best = [record for record in evaluations if record["best"]][-1]
+    before = [record for record in evaluations if record["step"] == 0]
+    return {
+        "name": recipe.name,
+        "seed": recipe.seed,
+        "steps": records[-1]["step"],
+        "best_step": best["step"],
+        "best_epoch": best["epoch"],
+        "dev": best["dev"],
+        "overall": best["overall"],
+        "warnings": best["warnings"],
+        "before": {"dev": before[0]["dev"], "overall": before[0]["overall"]} if before else None,
+        "seconds": round(seconds, 1),
+        "tokens": tokens,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "peak_memory": _peak_memory(next(network.parameters()).device),
+    }
+
+
+def _peak_memory(device: torch.device) -> int:
+    """Bytes: the most that this process held at a time; on a GPU, of the GPU's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,8 +1,6 @@
 """The only place that turns a recipe into objects."""
 
-import json
 import re
-import resource
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from weft.content import differences
 from weft.data.dataset import Dataset, label_column
 from weft.data.labels import Labels, find_labels
 from weft.data.problems import BadRows
@@ -20,7 +19,7 @@ from weft.data.readings import Reader
 from weft.data.remarks import remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import adopt_heads, save_model, save_predictions
+from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
 from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained
 from weft.nn.source import find_body
@@ -297,7 +296,7 @@ def train(
         progress = trainer.fit()
         if not processes.leads:
             return {}
-        result = _result(recipe, run, network, progress.seconds, progress.tokens)
+        result = run_result(recipe, run, network, progress.seconds, progress.tokens)
         run.write_json("result.json", result)
         write_report([out], out / "report.html")
         return result
@@ -327,44 +326,3 @@ def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None
         f"{out}: was started with another recipe ({'; '.join(changes)}); "
         "resume with the recipe it was started with, or choose another folder with -o"
     )
-
-
-def differences(old: Any, new: Any, key: str = "") -> list[tuple[str, Any, Any]]:
-    """(key, old value, new value) wherever two nested settings differ."""
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return [] if old == new else [(key, old, new)]
-    found = []
-    for name in dict.fromkeys([*old, *new]):
-        inner = f"{key}.{name}" if key and key != "recipe" else name
-        found += differences(old.get(name), new.get(name), inner)
-    return found
-
-
-def _result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, tokens: int) -> dict[str, Any]:
-    """What a run came to, read from its own log."""
-    records = [json.loads(line) for line in run.metrics.read_text(encoding="utf-8").splitlines()]
-    evaluations = [record for record in records if record["event"] == "evaluation"]
-    best = [record for record in evaluations if record["best"]][-1]
-    before = [record for record in evaluations if record["step"] == 0]
-    return {
-        "name": recipe.name,
-        "seed": recipe.seed,
-        "steps": records[-1]["step"],
-        "best_step": best["step"],
-        "best_epoch": best["epoch"],
-        "dev": best["dev"],
-        "overall": best["overall"],
-        "warnings": best["warnings"],
-        "before": {"dev": before[0]["dev"], "overall": before[0]["overall"]} if before else None,
-        "seconds": round(seconds, 1),
-        "tokens": tokens,
-        "parameters": sum(p.numel() for p in network.parameters()),
-        "peak_memory": _peak_memory(next(network.parameters()).device),
-    }
-
-
-def _peak_memory(device: torch.device) -> int:
-    """Bytes: the most that this process held at a time; on a GPU, of the GPU's memory."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from weft.content import Content
+from weft.content import Content, differences
 from weft.errors import Interrupted, UserError
-from weft.experiment import differences
 from weft.recipe import as_dict
 from weft.study.executors import Executor
 from weft.study.executors.base import Ended

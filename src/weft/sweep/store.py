@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from weft.content import toml_value
+from weft.content import differences, toml_value
 from weft.errors import RunError, UserError
-from weft.experiment import differences
 from weft.randomness import derive, generator
 from weft.sweep.config import Point, Range, Sweep
 
