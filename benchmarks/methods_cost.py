@@ -3,11 +3,13 @@
     python benchmarks/methods_cost.py [--data-dir DIR] [--steps 10] [--rounds 3]
 
 pcgrad_vs_apart: PCGrad against the tasks' gradients kept apart and summed. pcgrad_vs_joint: against all tasks in one
-pass. smart_vs_plain: SMART on all tasks against the same step without. Lower is better.
+pass. smart_vs_plain: SMART on all tasks against the same step without. Lower is better. peak_mib is the memory of each
+side in a process of its own; what PCGrad adds should be its buffers, one gradient of the body for each task.
 """
 
 import argparse
-import resource
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -38,17 +40,31 @@ def seconds(made: Assembly, steps: int) -> float:
     return (time.perf_counter() - start) / steps
 
 
+def peak_mib(side: str, steps: int, rest: list[str]) -> int:
+    """The largest memory of a process that takes steps of one side."""
+    command = [sys.executable, __file__, "--only", side, "--steps", str(steps), *rest]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=list(SIDES), help="take steps of one side and print the memory it took")
     options = parser.parse_args()
     name, settings = recipe_for(options.data_dir)
     made = {
         side: assemble(load_recipe(name, settings=[*settings, *own], data_dir=options.data_dir))
         for side, own in SIDES.items()
+        if options.only in (None, side)
     }
+    if options.only:
+        seconds(made[options.only], options.steps)
+        # getrusage would also count the process that started this one
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+        return
     measured = alternate(
         {side: lambda one=one: seconds(one, options.steps) for side, one in made.items()}, options.rounds
     )
@@ -57,7 +73,17 @@ def main() -> None:
         "pcgrad_vs_joint": Ratio.of(measured["pcgrad"], measured["joint"]),
         "smart_vs_plain": Ratio.of(measured["smart"], measured["joint"]),
     }
-    show(ratios, ABOUT, {"peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024})
+    rest = ["--data-dir", str(options.data_dir)] if options.data_dir else []
+    body = made["pcgrad"].network.body
+    buffers = len(made["pcgrad"].data) * sum(p.numel() * p.element_size() for p in body.parameters())
+    show(
+        ratios,
+        ABOUT,
+        {
+            "peak_mib": {side: peak_mib(side, options.steps, rest) for side in SIDES},
+            "buffers_mib": buffers // 2**20,
+        },
+    )
 
 
 if __name__ == "__main__":

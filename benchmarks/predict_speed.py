@@ -25,8 +25,9 @@ from sides import Ratio, alternate, show
 
 import weft
 from weft.data.config import PRESETS
-from weft.deliverable import read_settings, write_settings
+from weft.deliverable import read_settings
 from weft.export import export
+from weft.export.onnx import seal
 from weft.export.quantize import to_int8
 from weft.model import model_folder
 
@@ -66,8 +67,7 @@ class Bench:
         shutil.copytree(self.onnx_folder, folder)
         for reading in {task.reading for task in self.model.recipe.tasks.values()}:
             to_int8(folder / f"{reading}.onnx", self.model.network.body.shape.layers)
-        files = [*sorted(file.name for file in folder.glob("*.onnx")), "tokenizer.json"]
-        write_settings(folder, read_settings(self.onnx_folder), files)
+        seal(folder, read_settings(self.onnx_folder), {"to": "onnx", "quantize": "int8"})
         return weft.load(folder)
 
     def predict(self, model: weft.Model) -> Side:

@@ -35,10 +35,6 @@ ABOUT = {
     "vs_sentence_transformers": "pairs/s against SentenceTransformerTrainer, cosine loss",
     "share_of_matmul": "useful arithmetic against the matrix multiply alone",
 }
-WARM = 2
-"""steps that are not timed"""
-
-
 QUIET: dict[str, Any] = {
     "learning_rate": 1e-5,
     "report_to": [],
@@ -51,13 +47,15 @@ QUIET: dict[str, Any] = {
 
 
 class Clock(TrainerCallback):  # type: ignore[misc]
-    """When each step of a Trainer ended."""
+    """From when to when a Trainer took steps: all of them, because grouping by length takes the longest texts first."""
 
-    def __init__(self) -> None:
-        self.times: list[float] = []
+    start = end = 0.0
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        self.start = self.start or time.perf_counter()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        self.times.append(time.perf_counter())
+        self.end = time.perf_counter()
 
 
 class Rows(TorchDataset):  # type: ignore[type-arg]
@@ -138,11 +136,9 @@ class PlainMultitask(nn.Module):
 def weft_side(made: Assembly, steps: int) -> tuple[float, float]:
     """Examples and tokens per second."""
     made.network.train()
-    for step in range(WARM):
-        made.step(made.plan.window(step), 1e-5)
     examples = tokens = 0
     start = time.perf_counter()
-    for step in range(WARM, WARM + steps):
+    for step in range(steps):
         window = made.plan.window(step)
         tokens += made.step(window, 1e-5).tokens
         examples += sum(len(part.rows) for part in window.parts)
@@ -159,7 +155,7 @@ def trainer_side(folder: Path, made: Assembly, steps: int, grouped: bool) -> flo
         arguments = TrainingArguments(
             out,
             per_device_train_batch_size=48,
-            max_steps=WARM + steps,
+            max_steps=steps,
             remove_unused_columns=False,
             train_sampling_strategy=order,
             **QUIET,
@@ -169,11 +165,11 @@ def trainer_side(folder: Path, made: Assembly, steps: int, grouped: bool) -> flo
             PlainMultitask(folder, outputs, made.recipe.dropout),
             arguments,
             data_collator=collate,
-            train_dataset=Rows(made, WARM + steps),
+            train_dataset=Rows(made, steps),
             callbacks=[clock],
         )
         trainer.train()
-    return 48 * steps / (clock.times[-1] - clock.times[WARM - 1])
+    return 48 * steps / (clock.end - clock.start)
 
 
 def sentence_transformers_side(folder: Path, pairs: Assembly, steps: int) -> float:
@@ -187,7 +183,7 @@ def sentence_transformers_side(folder: Path, pairs: Assembly, steps: int) -> flo
     from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
     data = pairs.data["similarity"].train
-    rows = [int(row) for step in range(WARM + steps) for part in pairs.plan.window(step).parts for row in part.rows]
+    rows = [int(row) for step in range(steps) for part in pairs.plan.window(step).parts for row in part.rows]
     texts = [data.texts(row) for row in rows]
     table = Dataset.from_dict(
         {"a": [a for a, _ in texts], "b": [b for _, b in texts], "score": [float(data.targets[row]) for row in rows]}
@@ -196,14 +192,12 @@ def sentence_transformers_side(folder: Path, pairs: Assembly, steps: int) -> flo
     model.max_seq_length = 128
     clock = Clock()
     with tempfile.TemporaryDirectory() as out:
-        arguments = SentenceTransformerTrainingArguments(
-            out, per_device_train_batch_size=16, max_steps=WARM + steps, **QUIET
-        )
+        arguments = SentenceTransformerTrainingArguments(out, per_device_train_batch_size=16, max_steps=steps, **QUIET)
         trainer = SentenceTransformerTrainer(
             model=model, args=arguments, train_dataset=table, loss=CosineSimilarityLoss(model), callbacks=[clock]
         )
         trainer.train()
-    return 16 * steps / (clock.times[-1] - clock.times[WARM - 1])
+    return 16 * steps / (clock.end - clock.start)
 
 
 def matmul_rate(tokens: int, width: int, inner: int) -> float:

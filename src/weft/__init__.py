@@ -8,13 +8,15 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.api import train
+    from weft.api import embed_file, predict_file, train
     from weft.errors import Interrupted, RunError, UserError
     from weft.model import Model, Prediction, load
     from weft.recipe import Recipe, load_recipe
 
 _HOMES = {
     "train": "weft.api",
+    "predict_file": "weft.api",
+    "embed_file": "weft.api",
     "load": "weft.model",
     "Model": "weft.model",
     "Prediction": "weft.model",
@@ -31,8 +33,10 @@ __all__ = [
     "Recipe",
     "RunError",
     "UserError",
+    "embed_file",
     "load",
     "load_recipe",
+    "predict_file",
     "train",
 ]
 

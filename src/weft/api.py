@@ -1,12 +1,16 @@
-"""Training from Python, in one call."""
+"""From Python in one call: training, and answers for files."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from weft import experiment
+from weft.bulk import SHARD_ROWS, job
+from weft.bulk.work import Answers, Vectors
+from weft.data.tables import VECTOR_ENDINGS, require_writable
 from weft.model import Model, load
 from weft.recipe import Recipe, load_recipe
 from weft.training.checkpoint import Progress
+from weft.training.distributed import join
 from weft.training.step import StepReport
 from weft.training.trainer import Evaluation, Listener
 
@@ -35,12 +39,49 @@ def train(
 ) -> Model:
     """Train a recipe (a file, a shipped name or a Recipe) into the folder `out` and load the result.
 
-    `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps.
+    `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps. In a script that
+    torchrun starts, all of its processes train one run together.
     """
     if not isinstance(recipe, Recipe):
         directory = Path(data_dir) if data_dir is not None else None
         recipe = load_recipe(recipe, settings=settings, body=body, seed=seed, data_dir=directory)
     elif settings or body is not None or seed is not None or data_dir is not None:
         raise TypeError("settings, body, seed and data_dir change a recipe that is loaded; a Recipe is taken as it is")
-    experiment.train(recipe, Path(out), listener or Quiet(), steps=steps, device=device, resume=resume)
+    with join(device) as processes:
+        watcher = listener if listener and processes.leads else Quiet()
+        experiment.train(recipe, Path(out), watcher, steps=steps, device=device, resume=resume, processes=processes)
     return load(out, device)
+
+
+def predict_file(
+    model: str | Path,
+    task: str,
+    source: str | Path,
+    output: str | Path,
+    *,
+    device: str = "auto",
+    executor: str = "local",
+    shard_rows: int = SHARD_ROWS,
+    listener: job.Listener | None = None,
+) -> int:
+    """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows."""
+    require_writable(Path(output))
+    asked = job.Job(Path(model), Answers(task), Path(source), Path(output), device, executor, shard_rows)
+    return asked.run(listener or job.Quiet())
+
+
+def embed_file(
+    model: str | Path,
+    source: str | Path,
+    output: str | Path,
+    *,
+    task: str | None = None,
+    device: str = "auto",
+    executor: str = "local",
+    shard_rows: int = SHARD_ROWS,
+    listener: job.Listener | None = None,
+) -> int:
+    """A vector for every row, as `weft embed`; returns the number of rows."""
+    require_writable(Path(output), VECTOR_ENDINGS)
+    asked = job.Job(Path(model), Vectors(task), Path(source), Path(output), device, executor, shard_rows)
+    return asked.run(listener or job.Quiet())

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +29,57 @@ def put(content: Content, key: str, value: Any) -> None:
         put(content[name], rest, value)
 
 
-def toml_text(content: Content) -> str:
-    """A file that reads back as the same content: single values first, then a section for each task and table."""
-    lines = [f"{key} = {_toml(value)}" for key, value in content.items() if not isinstance(value, dict)]
+def differences(old: Any, new: Any, key: str = "") -> list[tuple[str, Any, Any]]:
+    """(key, old value, new value) wherever two nested settings differ."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if old == new else [(key, old, new)]
+    found = []
+    for name in dict.fromkeys([*old, *new]):
+        inner = f"{key}.{name}" if key and key != "recipe" else name
+        found += differences(old.get(name), new.get(name), inner)
+    return found
+
+
+def toml_text(content: Content, sections: str = "tasks") -> str:
+    """A file that reads back as the same content: single values first, then a section for each table.
+
+    The tables in `sections` get a section each.
+    """
+    lines = [f"{key} = {toml_value(value)}" for key, value in content.items() if not isinstance(value, dict)]
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
-    named = {f"tasks.{name}": task for name, task in tables.pop("tasks").items()} | tables
+    named = {f"{sections}.{_toml_key(name)}": inner for name, inner in tables.pop(sections).items()} | tables
     for title, table in named.items():
-        lines += ["", f"[{title}]", *(f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items())]
+        lines += ["", f"[{title}]", *(f"{_toml_key(key)} = {toml_value(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """One value as TOML has it, on one line."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_toml_key(key)} = {toml_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)  # TOML's strings, numbers and booleans are JSON's
 
 
 def _toml_key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def read_text(path: Path, what: str) -> str:
+    """A text file that a user names as `what`."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError) as error:
+        raise UserError(f"{path}: cannot be read as {what} ({error})") from None
+
+
+def parse_toml(text: str, where: str) -> Content:
+    """The content of a TOML file; `where` is what messages call it."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{where}: is not TOML ({error})") from None
 
 
 def read_json(path: Path) -> Content:

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+import resource
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from weft.card import model_card
 from weft.content import read_json
@@ -22,6 +25,7 @@ from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
 from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights
 from weft.training.checkpoint import sha256
+from weft.training.run_folder import RunFolder
 from weft.training.trainer import Evaluation
 
 FORMAT = 2
@@ -59,17 +63,11 @@ def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[st
     }
 
 
-def read_temperatures(folder: Path) -> dict[str, float]:
-    """What the probabilities of each task are tempered by; empty for a model that was not calibrated."""
-    content = read_json(folder / "weft.json")
-    return {str(name): float(value) for name, value in content.get("temperatures", {}).items()}
-
-
 def adopt_heads(network: Network, folder: Path) -> list[str]:
     """When the body is a model of ours, its heads come along for the tasks that have not changed; says what it did."""
     if not (folder / "weft.json").exists():
         return []
-    _, saved_labels = read_model(folder)
+    saved_labels = read_model(folder).labels
     saved = load_tensors(folder / "heads.safetensors")
     notes = []
     for name, tensors in heads_by_task(network).items():
@@ -110,12 +108,22 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return content
 
 
-def read_model(folder: Path) -> tuple[Recipe, dict[str, Labels]]:
-    """The recipe and the labels of each task that a model folder was made with."""
+@dataclass(frozen=True)
+class Settings:
+    """What a model folder was made with."""
+
+    recipe: Recipe
+    labels: dict[str, Labels]
+    temperatures: dict[str, float]
+    """what the probabilities of each task are tempered by; empty for a model that was not calibrated"""
+
+
+def read_model(folder: Path) -> Settings:
     content, file = read_settings(folder), folder / "weft.json"
     try:
-        parsed, saved = parse_recipe(content["recipe"], str(file)), content["labels"]
-        return parsed, {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in parsed.tasks}
+        recipe, saved = parse_recipe(content["recipe"], str(file)), content["labels"]
+        labels = {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in recipe.tasks}
+        return Settings(recipe, labels, content.get("temperatures", {}))
     except (KeyError, TypeError) as error:
         raise UserError(f"{file}: its labels do not fit its recipe ({error!r})") from None
 
@@ -151,3 +159,33 @@ def _named(labels: Labels, classes: Targets) -> list[Any]:
     if classes.ndim == 2:
         return [[name for name, on in zip(labels.names, row, strict=True) if on] for row in classes]
     return [labels.names[int(number)] for number in classes]
+
+
+def run_result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, tokens: int) -> dict[str, Any]:
+    """What a run came to, read from its own log."""
+    records = [json.loads(line) for line in run.metrics.read_text(encoding="utf-8").splitlines()]
+    evaluations = [record for record in records if record["event"] == "evaluation"]
+    best = [record for record in evaluations if record["best"]][-1]
+    before = [record for record in evaluations if record["step"] == 0]
+    return {
+        "name": recipe.name,
+        "seed": recipe.seed,
+        "steps": records[-1]["step"],
+        "best_step": best["step"],
+        "best_epoch": best["epoch"],
+        "dev": best["dev"],
+        "overall": best["overall"],
+        "warnings": best["warnings"],
+        "before": {"dev": before[0]["dev"], "overall": before[0]["overall"]} if before else None,
+        "seconds": round(seconds, 1),
+        "tokens": tokens,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "peak_memory": _peak_memory(next(network.parameters()).device),
+    }
+
+
+def _peak_memory(device: torch.device) -> int:
+    """Bytes: the most that this process held at a time; on a GPU, of the GPU's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -9,5 +9,13 @@ class RunError(Exception):
     """A run that cannot go on, such as a loss that is not a number. Exit code 1, what was saved stays."""
 
 
+class LostProcess(RunError):
+    """Another process of the same run is gone."""
+
+
+class ToldElsewhere(Exception):
+    """Another process of the same run tells why; this one ends without a word. Exit code 1."""
+
+
 class Interrupted(Exception):
     """A run was asked to stop (Ctrl-C or SIGTERM) and has saved its state. Exit code 130."""

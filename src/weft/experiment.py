@@ -1,7 +1,7 @@
 """The only place that turns a recipe into objects."""
 
-import json
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from weft.content import differences
 from weft.data.dataset import Dataset, label_column
 from weft.data.labels import Labels, find_labels
 from weft.data.problems import BadRows
@@ -18,7 +19,7 @@ from weft.data.readings import Reader
 from weft.data.remarks import remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import adopt_heads, save_model, save_predictions
+from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
 from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained
 from weft.nn.source import find_body
@@ -33,10 +34,11 @@ from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.trackers.follower import Follower
 from weft.training.checkpoint import settings_of
+from weft.training.distributed import SOLO, Processes
 from weft.training.environment import environment
 from weft.training.optimizer import build_optimizer
 from weft.training.phases import Rates
-from weft.training.run_folder import RunFolder
+from weft.training.run_folder import Bystander, RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
 
@@ -63,7 +65,7 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
 
     try:
         labels = labels_of(files)
-        return TaskData(labels, files.dataset("train", labels), files.dataset("dev", labels))
+        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards: a person wants to hear of both at once.
         problems = bad.problems
@@ -73,6 +75,11 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
                 column = label_column(task.data, lenient.open_path(problems.path))
                 problems.join(column.problems(labels_of(lenient)))
     raise BadRows(problems)
+
+
+def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
+    """The dev rows that count; a sample does not follow the seed, so that runs of all seeds compare."""
+    return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
 
 
 def task_files(recipe: Recipe, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
@@ -167,9 +174,11 @@ class Assembly:
     """what the user should know before trusting the scores"""
 
 
-def assemble(recipe: Recipe, *, steps: int | None = None, device: str = "auto") -> Assembly:
+def assemble(
+    recipe: Recipe, *, steps: int | None = None, device: str = "auto", processes: Processes = SOLO
+) -> Assembly:
     """Turn a recipe into objects, or say what in it cannot be."""
-    where = choose_device(device)
+    where = processes.device(choose_device(device))
     if recipe.optimizer.precision == "fp16" and where.type != "cuda":
         raise UserError(
             'optimizer.precision: "fp16" needs a GPU: on a CPU its small numbers vanish and nothing gets faster; '
@@ -188,10 +197,18 @@ def assemble(recipe: Recipe, *, steps: int | None = None, device: str = "auto") 
     network.body.recompute = recipe.optimizer.gradient_checkpointing
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
     notes += untrained(recipe, plan)
-    return Assembly(recipe, tokenizer, data, network, plan, build_step(recipe, data, network, plan, where), notes)
+    step = build_step(recipe, data, network, plan, where, processes)
+    return Assembly(recipe, tokenizer, data, network, plan, step, notes)
 
 
-def build_step(recipe: Recipe, data: dict[str, TaskData], network: Network, plan: Plan, device: torch.device) -> Step:
+def build_step(
+    recipe: Recipe,
+    data: dict[str, TaskData],
+    network: Network,
+    plan: Plan,
+    device: torch.device,
+    processes: Processes = SOLO,
+) -> Step:
     """The optimizer step of a recipe, with all methods that act in it."""
     layers = network.body.shape.layers
     modes = recipe.modes()
@@ -214,6 +231,7 @@ def build_step(recipe: Recipe, data: dict[str, TaskData], network: Network, plan
         layer_factors=factors,
         penalties=[penalty.build() for penalty in recipe.penalties],
         log=recipe.log,
+        processes=processes,
     )
 
 
@@ -225,20 +243,29 @@ def train(
     steps: int | None = None,
     device: str = "auto",
     resume: bool = False,
+    followers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    processes: Processes = SOLO,
 ) -> dict[str, Any]:
-    """Train a recipe into a run folder and return what is in its result.json."""
-    made = assemble(recipe, steps=steps, device=device)
-    network, plan = made.network, made.plan
-    content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
-    settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
-    _refuse_other_run(out, settings, resume)
-    trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in recipe.trackers]
-    run = RunFolder(out, resume=resume)  # nothing is written before this line
-    followers = [Follower(tracker, listener.noted) for tracker in trackers]
-    run.followers += followers
+    """Train a recipe into a run folder and return what is in its result.json.
+
+    `followers` get every record of the run's log, and may end the run by an exception of their own. Of several
+    `processes` each calls this; the first one alone writes and gets the result.
+    """
+    with processes.agreement():
+        made = assemble(recipe, steps=steps, device=device, processes=processes)
+        network, plan = made.network, made.plan
+        content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
+        settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
+        _refuse_other_run(out, settings, resume)
+        wanted = recipe.trackers if processes.leads else ()
+        trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in wanted]
+        # nothing is written before this line
+        run = RunFolder(out, resume=resume) if processes.leads else Bystander(out)
+    tracking = [Follower(tracker, listener.noted) for tracker in trackers]
+    run.followers += [*tracking, *followers]
     try:
-        (out / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf-8")
-        run.write_json("environment.json", environment(made.step.device))
+        run.write_text("recipe.toml", recipe_toml(recipe))
+        run.write_json("environment.json", environment(made.step.device) | {"processes": processes.count})
         for note in made.notes:
             listener.noted(note)
         train = {name: task.train for name, task in made.data.items()}
@@ -264,9 +291,12 @@ def train(
             patience=recipe.patience,
             save_best=save_best,
             listener=listener,
+            processes=processes,
         )
         progress = trainer.fit()
-        result = _result(recipe, run, network, progress.seconds, progress.tokens)
+        if not processes.leads:
+            return {}
+        result = run_result(recipe, run, network, progress.seconds, progress.tokens)
         run.write_json("result.json", result)
         write_report([out], out / "report.html")
         return result
@@ -276,7 +306,7 @@ def train(
             "make room or mend the folder, then go on with --resume"
         ) from None
     finally:
-        for follower in followers:
+        for follower in tracking:
             follower.close()
         run.close()
 
@@ -296,36 +326,3 @@ def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None
         f"{out}: was started with another recipe ({'; '.join(changes)}); "
         "resume with the recipe it was started with, or choose another folder with -o"
     )
-
-
-def differences(old: Any, new: Any, key: str = "") -> list[tuple[str, Any, Any]]:
-    """(key, old value, new value) wherever two nested settings differ."""
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return [] if old == new else [(key, old, new)]
-    found = []
-    for name in dict.fromkeys([*old, *new]):
-        inner = f"{key}.{name}" if key and key != "recipe" else name
-        found += differences(old.get(name), new.get(name), inner)
-    return found
-
-
-def _result(recipe: Recipe, run: RunFolder, network: Network, seconds: float, tokens: int) -> dict[str, Any]:
-    """What a run came to, read from its own log."""
-    records = [json.loads(line) for line in run.metrics.read_text(encoding="utf-8").splitlines()]
-    evaluations = [record for record in records if record["event"] == "evaluation"]
-    best = [record for record in evaluations if record["best"]][-1]
-    before = [record for record in evaluations if record["step"] == 0]
-    return {
-        "name": recipe.name,
-        "seed": recipe.seed,
-        "steps": records[-1]["step"],
-        "best_step": best["step"],
-        "best_epoch": best["epoch"],
-        "dev": best["dev"],
-        "overall": best["overall"],
-        "warnings": best["warnings"],
-        "before": {"dev": before[0]["dev"], "overall": before[0]["overall"]} if before else None,
-        "seconds": round(seconds, 1),
-        "tokens": tokens,
-        "parameters": sum(p.numel() for p in network.parameters()),
-    }

@@ -14,7 +14,7 @@ from weft.data.labels import Labels
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import read_model, read_temperatures
+from weft.deliverable import read_model
 from weft.errors import UserError
 from weft.evaluation.calibration import temper
 from weft.evaluation.metrics import choose_metrics
@@ -176,9 +176,10 @@ def model_folder(folder: Path) -> Path:
 def load(folder: str | Path, device: str = "auto") -> Model:
     """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it."""
     path = model_folder(Path(folder))
-    recipe, labels = read_model(path)
+    made = read_model(path)
     engine = _onnx_engine if is_onnx_folder(path) else _torch_engine
-    return Model(engine(path, recipe, labels, device), Tokenizer.load(path), recipe, labels, read_temperatures(path))
+    ready = engine(path, made.recipe, made.labels, device)
+    return Model(ready, Tokenizer.load(path), made.recipe, made.labels, made.temperatures)
 
 
 def _torch_engine(folder: Path, recipe: Recipe, labels: dict[str, Labels], device: str) -> Engine:

@@ -1,15 +1,14 @@
 """The recipe: one file that says everything about a run."""
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from weft.content import put, toml_text
+from weft.content import Content, parse_toml, put, read_text, toml_text
 from weft.data.task_files import locate
 from weft.errors import UserError
 from weft.library import find_shipped
@@ -26,7 +25,7 @@ from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
 from weft.training.step import LogConfig
 from weft.training.trainable import FullConfig, TrainableConfig
-from weft.variants import Config
+from weft.variants import Config, parse
 from weft.weighting import WeightingConfig
 from weft.weighting.sum import SumConfig
 
@@ -50,6 +49,8 @@ class Recipe(Config):
     """whether the body adds an embedding for the first and for the second text of a pair"""
     patience: int | None = Field(default=None, ge=1)
     """stop after so many evaluations without a better dev score; never unless said"""
+    dev_rows: int | None = Field(default=None, ge=2)
+    """score only so many dev rows of each task, the same ones whatever the seed; all unless said"""
     calibrate: bool = False
     """fit a temperature for each class task's probabilities on the dev rows, and save it with the model"""
     trackers: tuple[TrackerConfig, ...] = ()
@@ -109,34 +110,34 @@ def load_recipe(
     data_dir: Path | None = None,
 ) -> Recipe:
     """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
-    path = Path(source)
-    if path.is_file():
-        try:
-            where, base, text = str(path), path.parent, path.read_text(encoding="utf-8")
-        except (UnicodeDecodeError, OSError) as error:
-            raise UserError(f"{path}: cannot be read as a recipe ({error})") from None
-    elif path.suffix == ".toml":
-        raise UserError(f"{path}: there is no such file")
-    else:
-        where, base, text = str(source), Path(), find_shipped(str(source)).text
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{where}: is not TOML ({error})") from None
+    where, base, content = read_source(source)
     for setting in settings:
-        _set(content, setting)
+        key, value = parse_setting(setting)
+        try:
+            put(content, key, value)
+        except ValueError as error:
+            raise UserError(f"--set {setting}: {error}") from None
     if seed is not None:
         content["seed"] = seed
     recipe = parse_recipe(content, where)
     return resolve(recipe, base, data_dir, body)
 
 
+def read_source(source: str | Path) -> tuple[str, Path, Content]:
+    """How messages call a recipe, the folder that its paths start from, and its plain content."""
+    path = Path(source)
+    if path.is_file():
+        where, base, text = str(path), path.parent, read_text(path, "a recipe")
+    elif path.suffix == ".toml":
+        raise UserError(f"{path}: there is no such file")
+    else:
+        where, base, text = str(source), Path(), find_shipped(str(source)).text
+    return where, base, parse_toml(text, where)
+
+
 def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
     """A checked recipe, or one message that names every wrong key."""
-    try:
-        return Recipe.model_validate(content)
-    except ValidationError as error:
-        raise UserError("\n".join(f"{where}: {_explain(item)}" for item in error.errors())) from None
+    return parse(Recipe, content, where)
 
 
 def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None = None) -> Recipe:
@@ -170,56 +171,12 @@ def as_dict(recipe: Recipe) -> dict[str, Any]:
     return content
 
 
-def _set(content: dict[str, Any], setting: str) -> None:
-    """Apply one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """Key and value of one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {setting}: expected key=value, such as --set optimizer.lr=3e-5")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text
-    try:
-        put(content, key.strip(), value)
-    except ValueError as error:
-        raise UserError(f"--set {setting}: {error}") from None
-
-
-def _explain(item: Any) -> str:
-    """One of pydantic's findings in our words: key, what was found, what was expected."""
-    keys = [str(part) for part in item["loc"]]
-    if item["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1]), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{'.'.join(keys)}: there is no such key{hint}"
-    if item["type"] == "missing":
-        return f"{'.'.join(keys)}: is missing"
-    if item["type"] == "union_tag_invalid":
-        context = item["ctx"]
-        near = difflib.get_close_matches(context["tag"], re.findall(r"'([^']+)'", context["expected_tags"]), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{'.'.join(keys)}: found {context['tag']!r}, expected one of {context['expected_tags']}{hint}"
-    message = item["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    found = item["input"]
-    shown = "" if isinstance(found, dict) or item["type"] == "value_error" else f"found {found!r}, "
-    return f"{'.'.join(keys)}: {shown}{message}"
-
-
-def _known_keys(keys: list[str]) -> list[str]:
-    """The keys that may stand in the table at `keys`, found by walking the recipe's types."""
-    models: list[Any] = [Recipe]
-    for key in keys:
-        fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
-        if fields:
-            models = [model for field in fields for model in _models_in(field)]
-        else:  # a task's name, or a variant's name, which pydantic puts into the place
-            named = [model for model in models if key in str(model.model_fields.get("name", ""))]
-            models = named or models
-    return [name for model in models for name in model.model_fields]
-
-
-def _models_in(annotation: Any) -> list[Any]:
-    if isinstance(annotation, type) and issubclass(annotation, Config):
-        return [annotation]
-    return [model for inner in getattr(annotation, "__args__", ()) for model in _models_in(inner)]
+        return key.strip(), text

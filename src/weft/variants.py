@@ -1,8 +1,13 @@
 """What the config classes of all exchangeable parts have in common."""
 
-from typing import Any
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from weft.errors import UserError
 
 
 class Config(BaseModel):
@@ -17,3 +22,53 @@ def _name_alone(value: Any) -> Any:
 
 NAME_ALONE = BeforeValidator(_name_alone)
 """Lets a variant without options be written as its name: ``loss = "mse"`` for ``loss = { name = "mse" }``."""
+
+Parsed = TypeVar("Parsed", bound=Config)
+
+
+def parse(model: type[Parsed], content: Mapping[str, Any], where: str) -> Parsed:
+    """Checked content of a file, or one message that names every wrong key."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise UserError("\n".join(f"{where}: {_explain(item, model)}" for item in error.errors())) from None
+
+
+def _explain(item: Any, root: type[Config]) -> str:
+    """One of pydantic's findings in our words: key, what was found, what was expected."""
+    keys = [str(part) for part in item["loc"]]
+    if item["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1], root), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{'.'.join(keys)}: there is no such key{hint}"
+    if item["type"] == "missing":
+        return f"{'.'.join(keys)}: is missing"
+    if item["type"] == "union_tag_invalid":
+        context = item["ctx"]
+        near = difflib.get_close_matches(context["tag"], re.findall(r"'([^']+)'", context["expected_tags"]), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{'.'.join(keys)}: found {context['tag']!r}, expected one of {context['expected_tags']}{hint}"
+    message = item["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    found = item["input"]
+    shown = "" if isinstance(found, dict) or item["type"] == "value_error" else f"found {found!r}, "
+    return ": ".join([*([".".join(keys)] if keys else []), f"{shown}{message}"])
+
+
+def _known_keys(keys: list[str], root: type[Config]) -> list[str]:
+    """The keys that may stand in the table at `keys`, found by walking the types from `root` on."""
+    models: list[Any] = [root]
+    for key in keys:
+        fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
+        if fields:
+            models = [model for field in fields for model in _models_in(field)]
+        else:  # a task's name, or a variant's name, which pydantic puts into the place
+            named = [model for model in models if key in str(model.model_fields.get("name", ""))]
+            models = named or models
+    return [name for model in models for name in model.model_fields]
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [model for inner in getattr(annotation, "__args__", ()) for model in _models_in(inner)]

@@ -10,7 +10,7 @@ import weft
 SOURCE = Path(weft.__file__).parent
 # From the ground up. Rooms on one line are neighbours: they may not import each other.
 ROOMS: list[set[str]] = [
-    {"errors"},
+    {"atomic", "errors"},
     {"randomness", "variants", "types", "content"},
     {"library"},
     {"data"},
@@ -23,9 +23,9 @@ ROOMS: list[set[str]] = [
     {"card", "report"},
     {"deliverable", "idle"},
     {"experiment"},
-    {"check", "model", "proposal"},
-    {"probe"},
-    {"api", "export", "serving"},
+    {"check", "model", "proposal", "sweep"},
+    {"bulk", "probe"},
+    {"api", "export", "serving", "study"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -1,6 +1,5 @@
 """A server that runs and kills `weft`, and what fault tests measure with it."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -48,13 +47,3 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     server = Forks(tmp_path_factory.mktemp("forks"))
     yield server
     server.close()
-
-
-def fingerprint(run: Path) -> dict[str, str]:
-    """Hashes of all weights, of the optimizer and of the predictions; the log without its times."""
-    files = [*run.glob("model/*"), *run.glob("predictions/*"), *run.glob("checkpoints/*/*.safetensors")]
-    found = {str(f.relative_to(run)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    found["log"] = json.dumps([{k: v for k, v in record.items() if k != "seconds"} for record in records])
-    assert any(name.startswith("checkpoints") for name in found)
-    return found

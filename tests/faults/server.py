@@ -17,13 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import weft.api
+import weft.bulk.job
 import weft.check
 import weft.cli
+import weft.cli.bulk
 import weft.cli.terminal
 import weft.data.tables
 import weft.model
 import weft.proposal
 from weft import deliverable, experiment
+from weft.bulk import executors, parts
 from weft.evaluation import bootstrap
 from weft.training import checkpoint, run_folder, trainer
 from weft.training.step import Step
@@ -34,6 +37,8 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "between steps": [(run_folder.RunFolder, "log")],
     "checkpoint": [(checkpoint, "sync")],
     "evaluation": [(trainer, "run_over")],
+    "answering a shard": [(executors.Answerer, "__call__")],
+    "saving a shard": [(parts, "sync")],
     "saving the model": [(deliverable, "save_weights"), (run_folder, "sync")],
 }
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import Forks, fingerprint
+from tests.faults.conftest import Forks
+from tests.fingerprint import fingerprint
 from tests.tiny import recipe_content, write_recipe
 
 MIB = 1 << 20
@@ -100,4 +101,9 @@ def test_output_of_predict_on_a_full_disk(recipe: Path, forks: Forks, small_disk
     assert done.code == 1
     assert "No space left on device" in done.stderr
     assert old.read_text() == "of an earlier day\n"
+    assert not list(small_disk.glob("**/*.tmp"))  # half a file would keep the disk full
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    again = forks.weft("predict", tmp_path / "run", "sentiment", "--input", tmp_path / "many.csv", "--output", old)
+    assert "weft: going on after" in again.stderr
+    assert len(old.read_text().splitlines()) == 20_000
     assert [path.name for path in small_disk.iterdir()] == ["answers.jsonl"]

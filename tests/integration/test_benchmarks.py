@@ -32,6 +32,7 @@ def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
     [
         ("train_speed.py", {"vs_trainer_default", "vs_trainer_grouped", "vs_sentence_transformers", "share_of_matmul"}),
         ("methods_cost.py", {"pcgrad_vs_apart", "pcgrad_vs_joint", "smart_vs_plain"}),
+        ("distributed.py", {"two_vs_one"}),
     ],
 )
 def test_training_benchmarks(script: str, keys: set[str]) -> None:
@@ -40,6 +41,18 @@ def test_training_benchmarks(script: str, keys: set[str]) -> None:
     report = json.loads(done.stdout.splitlines()[-1])
     assert all(report[key] > 0 for key in keys)
     assert set(report["spread"]) == keys
+
+
+@pytest.mark.long
+def test_scale() -> None:
+    """Memory is compared at sizes where a Python object for each row would show."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "scale.py"), "--rows-small", "4000", "--rows-large", "60000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    for work in ("train", "evaluate", "predict"):
+        assert report[work]["anonymous_mb_small"] > 50
+        assert report[work]["growth_mb"] < 40
+        assert 0 < report[work]["time_per_row_ratio"] < 2
 
 
 @pytest.mark.long

@@ -105,7 +105,9 @@ def test_predict_a_file(run: Path, tmp_path: Path, ending: str) -> None:
     texts = [{"a": "the cat", "b": "a cat"}, {"a": "a dog, barking", "b": "a trout"}]
     source = write_rows(tmp_path / "pairs.csv", texts, delimiter=",")
     out = tmp_path / f"answers.{ending}"
-    weft("predict", run, "paraphrase", "--input", source, "--output", out)
+    done = weft("predict", run, "paraphrase", "--input", source, "--output", out, "--json")
+    assert json.loads(done.stdout) == {"rows": 2, "output": str(out)}
+    assert not done.stderr  # nothing but results in a pipe
     if ending == "parquet":
         rows = pq.read_table(out).to_pylist()
     elif ending == "jsonl":
@@ -122,6 +124,8 @@ def test_predict_a_file(run: Path, tmp_path: Path, ending: str) -> None:
 def test_standard_column_names_work_too(run: Path, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "pairs.tsv", [{"text": "the cat", "text2": "a cat"}])
     assert len(json.loads(weft("predict", run, "similarity", "--input", source, "--json").stdout)) == 1
+    (tmp_path / "none.tsv").write_text("text\ttext2\n")
+    assert weft("predict", run, "similarity", "--input", tmp_path / "none.tsv", "--json").stdout == "[]\n"
 
 
 def test_embed_a_file(run: Path, tmp_path: Path) -> None:
@@ -221,6 +225,11 @@ def test_patience_stops_early(recipe_file: Path, tmp_path: Path) -> None:
         (["predict", "{run}", "sentiment"], "either a TEXT or --input"),
         (["predict", "{run}", "sentiment", "--input", "/none.csv"], "there is no such file"),
         (["predict", "{run}", "sentiment", "--input", "x.csv", "--output", "x.doc"], "ends in .csv"),
+        (["predict", "{run}", "sentiment", "x", "--executor", "ray"], "--executor and --shard-rows go with --output"),
+        (
+            ["predict", "{run}", "sentiment", "--input", "x.csv", "--output", "x.tsv", "--executor", "pbs"],
+            "--executor pbs: expected local or ray",
+        ),
         (["embed", "{run}", "--input", "x.csv", "--output", "x.csv"], "ends in .npy or .parquet"),
         (["embed", "{run}", "--input", "x.csv", "--output", "none/x.npy"], "there is no folder none"),
         (["predict", "{run}", "sentiment", "--input", "x.csv", "--output", "none/x.csv"], "there is no folder none"),

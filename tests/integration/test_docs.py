@@ -53,8 +53,17 @@ def run(kind: str, content: str, folder: Path) -> None:
             (folder / name[1]).write_text(rest + "\n", encoding="utf-8")
 
 
-# tracing and loading a real body in three libraries takes minutes
-LONG = {"onnx.md", "sentence-transformers.md", "serving.md", "transformers.md"}
+# tracing and loading a real body in three libraries, or training it many times, takes minutes
+LONG = {
+    "onnx.md",
+    "predicting.md",
+    "scaling.md",
+    "sentence-transformers.md",
+    "serving.md",
+    "studies.md",
+    "sweeps.md",
+    "transformers.md",
+}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A run that is killed and resumed ends with the same bytes as one that never was."""
 
-import hashlib
 import json
 import signal
 import time
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fingerprint import fingerprint
 from tests.integration.command import start, weft
 from tests.tiny import recipe_content, write_recipe
 
@@ -26,15 +26,6 @@ def straight(recipe_file: Path) -> Path:
     out = recipe_file.parent / "straight"
     weft("train", recipe_file, "-o", out)
     return out
-
-
-def fingerprint(run: Path) -> dict[str, str]:
-    """Hashes of all weights, of the optimizer and of the predictions; the log without its times."""
-    files = [*run.glob("model/*"), *run.glob("predictions/*"), *run.glob("checkpoints/*/*.safetensors")]
-    found = {str(f.relative_to(run)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    found["log"] = json.dumps([{k: v for k, v in record.items() if k != "seconds"} for record in records])
-    return found
 
 
 def steps_done(run: Path) -> int:

@@ -14,9 +14,9 @@ from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_fifty_steps_equal_a_plain_padded_loop(tiny: Path, accumulate: int) -> None:
-    content = recipe_content(tiny, epochs=50 * accumulate, dropout=0.0, body_dropout=0.0)
+@pytest.mark.parametrize(("steps", "accumulate"), [(200, 1), (50, 3)])
+def test_steps_equal_a_plain_padded_loop(tiny: Path, steps: int, accumulate: int) -> None:
+    content = recipe_content(tiny, epochs=steps * accumulate, dropout=0.0, body_dropout=0.0)
     content["optimizer"] |= {"precision": "fp64", "accumulate": accumulate}
     recipe = parse_recipe(content, "parity")
     data = read_data(recipe, Tokenizer.load(tiny / "body"))
@@ -31,7 +31,7 @@ def test_fifty_steps_equal_a_plain_padded_loop(tiny: Path, accumulate: int) -> N
     twin = Twin(network)
     plain = torch.optim.AdamW(twin.decayed(), betas=(0.9, 0.999), eps=1e-8)
     network.train()
-    for number in range(50):
+    for number in range(steps):
         window = plan.window(number)
         lr = rates(number)
         step(window, lr)

@@ -4,8 +4,24 @@ import sys
 
 import typer
 
-from weft.cli import check, demo, embed, evaluate, export, init, predict, probe, recipes, report, serve, train
-from weft.errors import Interrupted, RunError, UserError
+from weft.cli import (
+    check,
+    demo,
+    embed,
+    evaluate,
+    export,
+    init,
+    predict,
+    probe,
+    recipes,
+    report,
+    serve,
+    sharing,
+    study,
+    sweep,
+    train,
+)
+from weft.errors import Interrupted, RunError, ToldElsewhere, UserError
 
 OUT_OF_MEMORY = (
     "the memory is full. Less is needed with smaller batches (tasks.NAME.batch_size, with optimizer.accumulate to "
@@ -18,7 +34,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Fine-tune one BERT body on many sentence tasks at once, and learn what helped.",
 )
-for module in (demo, train, evaluate, predict, embed, serve, report, export, probe, init, check, recipes):
+COMMANDS = (
+    demo,
+    train,
+    evaluate,
+    predict,
+    embed,
+    serve,
+    report,
+    study,
+    sharing,
+    sweep,
+    export,
+    probe,
+    init,
+    check,
+    recipes,
+)
+for module in COMMANDS:
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))
 
 
@@ -30,6 +63,8 @@ def main() -> None:
         sys.exit(_say(error, 2))
     except RunError as error:
         sys.exit(_say(error, 1))
+    except ToldElsewhere:
+        sys.exit(1)
     except (Interrupted, KeyboardInterrupt) as error:
         sys.exit(_say(error, 130))
     except BrokenPipeError:  # whoever read our output has gone

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from weft.bulk import SHARD_ROWS
 from weft.cli import options
 
 
@@ -16,23 +17,22 @@ def embed(
         str | None, typer.Option("--task", help="Whose pooling to use; the first bi task's unless said.")
     ] = None,
     device: options.Device = "auto",
+    executor: options.ExecutorName = "local",
+    shard_rows: options.ShardRows = SHARD_ROWS,
 ) -> None:
     """One vector for each text of a file."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from weft.api import embed_file
+    from weft.cli.bulk import bar
 
-    from weft.data.tables import read_texts, require_writable
-    from weft.model import load
-
-    require_writable(output, (".npy", ".parquet"))
-    loaded = load(model, device)
-    own = loaded.columns(task or loaded.embedding_task())
-    texts = read_texts(source, own[:1])[0]
-    vectors = loaded.embed(texts, task)
-    if output.suffix == ".npy":
-        np.save(output, vectors)
-    else:
-        rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-        pq.write_table(pa.table({"text": texts, "embedding": rows}), output)
-    typer.echo(f"{len(texts):,} vectors of {vectors.shape[1]} numbers -> {output}")
+    with bar() as watcher:
+        rows = embed_file(
+            model,
+            source,
+            output,
+            task=task,
+            device=device,
+            executor=executor,
+            shard_rows=shard_rows,
+            listener=watcher,
+        )
+    typer.echo(f"{rows:,} vectors -> {output}")

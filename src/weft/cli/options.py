@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from weft.bulk import SHARD_ROWS
 from weft.errors import UserError
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe file, or a shipped recipe's name.")]
@@ -19,7 +20,20 @@ Settings = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Replace the recipe's seed.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+ExecutorName = Annotated[
+    str, typer.Option("--executor", help="Where the shards of a file are answered: local or ray (a cluster).")
+]
+ShardRows = Annotated[
+    int,
+    typer.Option("--shard-rows", metavar="N", help="Rows of a file that are answered, and saved, together."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+
+
+def require_output(output: Path | None, executor: str, shard_rows: int) -> None:
+    """What only matters to a file that is written is not accepted and ignored."""
+    if output is None and (executor, shard_rows) != ("local", SHARD_ROWS):
+        raise UserError("--executor and --shard-rows go with --output")
 
 
 def require_folder(path: Path | None) -> None:

@@ -1,13 +1,18 @@
 """`weft predict`"""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.bulk import SHARD_ROWS
 from weft.cli import options
 from weft.errors import UserError
+
+if TYPE_CHECKING:
+    from weft.model import Model
 
 
 def predict(
@@ -21,41 +26,54 @@ def predict(
     ] = None,
     device: options.Device = "auto",
     as_json: options.Json = False,
+    executor: options.ExecutorName = "local",
+    shard_rows: options.ShardRows = SHARD_ROWS,
 ) -> None:
     """Answer for one text, or for a file of them."""
     if (text is None) == (source is None):
         raise UserError("predict: give either a TEXT or --input FILE")
     if output is not None and source is None:
         raise UserError("predict: --output goes with --input")
-    from weft.data.tables import read_texts, require_writable, write_table
+    options.require_output(output, executor, shard_rows)
+    if source is not None and output is not None:
+        from weft.api import predict_file
+        from weft.cli.bulk import bar
+
+        with bar() as watcher:
+            how = {"device": device, "executor": executor}
+            rows = predict_file(model, task, source, output, **how, shard_rows=shard_rows, listener=watcher)
+        print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
+        return
     from weft.model import load
 
-    if output is not None:
-        require_writable(output)
     loaded = load(model, device)
-    if text is not None:
-        predictions = loaded.predict(task, [text], None if text2 is None else [text2])
-    else:
-        assert source is not None
-        columns = loaded.columns(task)
-        sides = read_texts(source, columns)
-        predictions = loaded.predict(task, sides[0], sides[1] if len(sides) > 1 else None)
-    answers = [prediction.as_dict() for prediction in predictions]
-    if output is not None:
-        write_table(output, [_flat(answer) for answer in answers])
-        return
+    blocks = (
+        [[[t] for t in (text, text2) if t is not None]] if source is None else _checked_blocks(loaded, task, source)
+    )
+    answers = (answer.as_dict() for block in blocks for answer in loaded.predict(task, *block))
     if as_json:
-        print(json.dumps(answers, ensure_ascii=False))
+        _print_list(answers)
         return
     for answer in answers:
         print(_line(answer))
 
 
-def _flat(answer: dict[str, Any]) -> dict[str, Any]:
-    """A row of a table: probabilities in columns of their own."""
-    probabilities = answer.get("probabilities") or {}
-    plain = {key: value for key, value in answer.items() if key != "probabilities"}
-    return plain | {f"p_{label}": p for label, p in probabilities.items()}
+def _checked_blocks(model: "Model", task: str, source: Path) -> Iterable[list[list[str]]]:
+    """The texts of a file; a bad row is heard of before the first answer."""
+    from weft.bulk.texts import Texts
+
+    texts = Texts(source, model.columns(task))
+    texts.count()
+    return texts.blocks(SHARD_ROWS)
+
+
+def _print_list(answers: Iterable[dict[str, Any]]) -> None:
+    """One JSON list, printed while it is made."""
+    between = "["
+    for answer in answers:
+        print(between, json.dumps(answer, ensure_ascii=False), sep="", end="")
+        between = ", "
+    print("[]" if between == "[" else "]")
 
 
 def _line(answer: dict[str, Any]) -> str:

@@ -33,17 +33,25 @@ def train(
     from weft import experiment
     from weft.cli.terminal import Watcher, show_result
     from weft.recipe import load_recipe
+    from weft.training.distributed import join
 
-    console = Console(highlight=False)
-    loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
-    watcher = Watcher(console)
-    try:
-        result = experiment.train(loaded, out, watcher, steps=steps, device=device, resume=resume)
-    except Interrupted:
-        again = [a for a in sys.argv[1:] if a != "--resume"]
-        raise Interrupted(
-            f"stopped; everything up to here is saved. Go on with: weft {shlex.join(again)} --resume"
-        ) from None
-    finally:
-        watcher.close()
-    show_result(console, result, out)
+    with join(device) as processes:
+        console = Console(highlight=False, quiet=not processes.leads)
+        with processes.agreement():
+            loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
+        watcher = Watcher(console)
+        try:
+            result = experiment.train(
+                loaded, out, watcher, steps=steps, device=device, resume=resume, processes=processes
+            )
+        except Interrupted:
+            if not processes.leads:
+                raise
+            again = [a for a in sys.argv[1:] if a != "--resume"]
+            raise Interrupted(
+                f"stopped; everything up to here is saved. Go on with: weft {shlex.join(again)} --resume"
+            ) from None
+        finally:
+            watcher.close()
+        if processes.leads:
+            show_result(console, result, out)

@@ -74,7 +74,7 @@ class Dataset:
         return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
 
     def batch(self, rows: Rows) -> Batch:
-        """The rows in order of length: neighbours of equal length share one attention call."""
+        """The rows in order of length: a pooling that reads tokens takes neighbours of equal length together."""
         items = [(self.sequences(int(row)), int(row)) for row in rows]
         items.sort(key=lambda item: [len(ids) for ids, _ in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)

@@ -5,7 +5,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -30,13 +30,20 @@ class Row(NamedTuple):
     values: dict[str, str]
 
 
-def read_rows(path: Path, problems: Problems) -> Iterator[Row]:
-    """Rows of a csv, tsv, jsonl or parquet file, the first three also gzipped; what is not a row goes to `problems`."""
+Choice = Callable[[list[str]], list[str]]
+"""which of the columns that a file has somebody wants"""
+
+
+def read_rows(path: Path, problems: Problems, choice: Choice | None = None) -> Iterator[Row]:
+    """Rows of a csv, tsv, jsonl or parquet file, the first three also gzipped; what is not a row goes to `problems`.
+
+    Of a parquet file, whose columns lie apart, only those of `choice` are read.
+    """
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
     ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     try:
-        for row in _rows(path, ending, problems):
+        for row in _rows(path, ending, problems, choice):
             wrong = _unusable(row)
             if wrong is None:
                 yield row
@@ -46,9 +53,9 @@ def read_rows(path: Path, problems: Problems) -> Iterator[Row]:
         raise UserError(f"{path}: cannot be read as {ending.removeprefix('.') or 'a table'} ({error})") from None
 
 
-def _rows(path: Path, ending: str, problems: Problems) -> Iterator[Row]:
+def _rows(path: Path, ending: str, problems: Problems, choice: Choice | None) -> Iterator[Row]:
     if ending == ".parquet":
-        yield from _parquet(path)
+        yield from _parquet(path, choice)
         return
     with _open(path) as handle:
         yield from (_json_lines if ending == ".jsonl" else _delimited)(handle, path, problems)
@@ -160,10 +167,12 @@ def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row
         raise UserError(f"{path}: is empty; expected one JSON object a line")
 
 
-def _parquet(path: Path) -> Iterator[Row]:
+def _parquet(path: Path, choice: Choice | None) -> Iterator[Row]:
     number = 0
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=8192):
+    # a buffer: without one, a whole column of a row group is in memory at once
+    with pq.ParquetFile(path, buffer_size=1 << 20) as file:
+        columns = choice(file.schema_arrow.names) if choice else None
+        for batch in file.iter_batches(batch_size=8192, columns=columns):
             for values in batch.to_pylist():
                 number += 1
                 yield Row(number, {key: as_text(value) for key, value in values.items()})

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import replacing
 from weft.errors import UserError
 
 
@@ -32,13 +33,12 @@ def fetch_split(name: str, split: str, folder: Path, task: str) -> Path:
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_suffix(".tmp")
     datasets.disable_progress_bars()
     try:
         rows = datasets.load_dataset(str(snapshot), subset or None, split=split, cache_dir=str(folder / "datasets"))
-        rows.to_parquet(str(temporary))
+        with replacing(target) as temporary:
+            rows.to_parquet(str(temporary))
     except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"{key}: split {split!r} of {name!r} cannot be read ({reason})") from None
-    temporary.replace(target)
     return target

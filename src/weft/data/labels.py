@@ -121,7 +121,7 @@ class LabelColumn:
 
     def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
         """[n] or [n, labels] targets and the rows they belong to; labels that cannot be read stop, or are left out."""
-        encoded = self.file.strings(self.column).combine_chunks().dictionary_encode()
+        encoded = self.file.strings(self.column).dictionary_encode().unify_dictionaries().combine_chunks()
         texts = encoded.dictionary.to_pylist()
         found = [labels.target(self.mapped(text, labels.kind)) for text in texts]
         codes = encoded.indices.to_numpy()
@@ -140,9 +140,7 @@ class LabelColumn:
         """Every row whose label is not one."""
         found = Problems(self.file.source)
         good: dict[str, bool] = {}
-        for row, text in enumerate(
-            text for chunk in self.file.strings(self.column).chunks for text in chunk.to_pylist()
-        ):
+        for row, text in enumerate(self.file.stream(self.column)):
             if text not in good:
                 good[text] = labels.target(self.mapped(text, labels.kind)) is not None
             if not good[text]:

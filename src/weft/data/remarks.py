@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from weft.data.dataset import Dataset
-from weft.data.splits import fold
+from weft.data.splits import pair_keys
 
 
 def remarks(train: Dataset, dev: Dataset) -> list[str]:
@@ -28,20 +28,15 @@ def remarks(train: Dataset, dev: Dataset) -> list[str]:
 
 def overlap(train: Dataset, dev: Dataset) -> int:
     """How many dev rows have the texts of a train row: in any case, the texts of a pair in either order."""
-    waiting: dict[tuple[str, ...], int] = {}
-    for texts in _folded(dev):
-        waiting[texts] = waiting.get(texts, 0) + 1
-    return sum(waiting.pop(texts, 0) for texts in _folded(train))
+    known, asked = (pair_keys(_texts(dataset)) for dataset in (train, dev))
+    known.sort()
+    nearest = known[np.minimum(np.searchsorted(known, asked), len(known) - 1)]
+    return int((nearest == asked).sum())
 
 
-def _folded(dataset: Dataset) -> Iterator[tuple[str, ...]]:
+def _texts(dataset: Dataset) -> Iterator[tuple[str, ...]]:
     """The texts of each row, chunk by chunk: a large file is never in memory as a whole."""
-    columns = [dataset.file.strings(name) for name in dataset.columns]
     wanted = np.zeros(len(dataset.file), dtype=bool)
     wanted[dataset.rows] = True
-    row = 0
-    for chunks in zip(*(column.chunks for column in columns), strict=True):
-        for texts in zip(*(chunk.to_pylist() for chunk in chunks), strict=True):
-            if wanted[row]:
-                yield tuple(sorted(fold(text) for text in texts))
-            row += 1
+    rows = zip(*(dataset.file.stream(name) for name in dataset.columns), strict=True)
+    return (texts for texts, is_wanted in zip(rows, wanted, strict=True) if is_wanted)

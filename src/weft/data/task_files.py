@@ -53,6 +53,9 @@ class TaskFiles:
         self.tokenizer = tokenizer
         self.seed = seed
         self.data_dir = data_dir
+        self._open: dict[Path, TokenizedFile] = {}
+        self._halves: tuple[Rows, Rows] | None = None
+        """the rows of train and dev in the file that they share"""
 
     def skipping_bad_rows(self) -> "TaskFiles":
         """The same files, read without the rows that cannot be used."""
@@ -64,13 +67,15 @@ class TaskFiles:
         return self.open_path(locate(self.config, "train" if shared else split, self.task, Path(), self.data_dir))
 
     def open_path(self, path: Path) -> TokenizedFile:
-        return tokenize_file(
-            path,
-            text_columns(self.config, self.reader),
-            self.tokenizer,
-            masks=self.config.mask,
-            skip_bad_rows=self.config.on_bad_rows == "skip",
-        )
+        if path not in self._open:
+            self._open[path] = tokenize_file(
+                path,
+                text_columns(self.config, self.reader),
+                self.tokenizer,
+                masks=self.config.mask,
+                skip_bad_rows=self.config.on_bad_rows == "skip",
+            )
+        return self._open[path]
 
     def dataset(self, split: str, labels: Labels) -> Dataset:
         file = self.open(split)
@@ -83,6 +88,7 @@ class TaskFiles:
     def _part(self, file: TokenizedFile, split: str) -> Rows | None:
         if self.config.dev_fraction is None or split == "test":
             return None
-        texts = [file.strings(column).to_pylist() for column in text_columns(self.config, self.reader)]
-        kept, held = split_rows(texts, self.config.dev_fraction, self.seed)
-        return kept if split == "train" else held
+        if self._halves is None:
+            texts = [file.stream(column) for column in text_columns(self.config, self.reader)]
+            self._halves = split_rows(texts, self.config.dev_fraction, self.seed)
+        return self._halves[0 if split == "train" else 1]

@@ -11,13 +11,16 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from weft.atomic import replacing, write_whole
 from weft.data.files import Row, read_rows, require_columns
 from weft.data.masking import MaskKind, mask
 from weft.data.problems import Problems
@@ -86,6 +89,10 @@ class TokenizedFile:
         """A column as it stood in the file."""
         return self.table.column(f"column/{column}")
 
+    def stream(self, column: str) -> Iterator[str]:
+        """Its texts one after the other; few of them are in memory at a time."""
+        return (text for chunk in self.strings(column).chunks for text in chunk.to_pylist())
+
     def text(self, column: str, row: int) -> str:
         return str(self.strings(column)[row].as_py())
 
@@ -132,7 +139,7 @@ def _content(path: Path, folder: Path) -> str:
         pass  # no entry yet, or one that is not ours: hash the file
     with path.open("rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    _replace(known, json.dumps({"stamp": stamp, "digest": digest}).encode())
+    write_whole(known, json.dumps({"stamp": stamp, "digest": digest}))
     return digest
 
 
@@ -157,24 +164,38 @@ def _build(
         + [(f"column/{name}", pa.string()) for name in columns]
         + [(f"ids/{name}", pa.list_(pa.int32())) for name in text_columns]
     )
-    temporary = _temporary(target)
-    try:
+    with replacing(target) as temporary:
         with pa.ipc.new_file(str(temporary), schema) as sink:
-            every = chain([first], rows)
-            while chunk := list(islice(every, CHUNK)):
-                arrays = [pa.array([row.line for row in chunk], pa.int64())]
-                arrays += [pa.array([row.values[name] for row in chunk], pa.string()) for name in columns]
-                arrays += [
-                    pa.array(tokenizer.encode([row.values[name] for row in chunk]), pa.list_(pa.int32()))
-                    for name in text_columns
-                ]
-                sink.write_batch(pa.record_batch(arrays, schema=schema))
+            for batch in _batches(chain([first], rows), schema, tokenizer):
+                sink.write_batch(batch)
         if not skip_bad_rows:
             problems.stop()
-        _replace(target.with_suffix(".json"), json.dumps({"masked": masked, "skipped": problems.counts}).encode())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        write_whole(target.with_suffix(".json"), json.dumps({"masked": masked, "skipped": problems.counts}))
+
+
+def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
+    """Rows in chunks. While the library tokenizes one, the next is read."""
+    with ThreadPoolExecutor(max_workers=1) as helper:
+        waiting: Future[pa.RecordBatch] | None = None
+        while chunk := list(islice(rows, CHUNK)):
+            under_way = helper.submit(_batch, chunk, schema, tokenizer)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = under_way
+        if waiting is not None:
+            yield waiting.result()
+
+
+def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer) -> pa.RecordBatch:
+    arrays = []
+    for field in schema:
+        kind, _, name = field.name.partition("/")
+        if kind == "line":
+            values: Any = [row.line for row in chunk]
+        else:
+            values = [row.values[name] for row in chunk]
+        arrays.append(pa.array(tokenizer.encode(values) if kind == "ids" else values, field.type))
+    return pa.record_batch(arrays, schema=schema)
 
 
 def _masked(
@@ -202,14 +223,3 @@ def _checked(path: Path, text_columns: list[str], problems: Problems) -> Iterato
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:40]
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = _temporary(path)
-    temporary.write_bytes(content)
-    temporary.replace(path)
-
-
-def _temporary(path: Path) -> Path:
-    """A name that no other file and no other process uses."""
-    return path.with_name(f"{path.name}.{os.getpid()}.tmp")

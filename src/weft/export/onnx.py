@@ -32,7 +32,8 @@ def write(source: Source, folder: Path) -> Outcome:
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
         _save_reading(source, reading, tasks, folder)
-    _save_settings(source, folder, {"to": "onnx"})
+    save_tokenizer(source.model.tokenizer, folder, "cross", source.max_length)
+    seal(folder, read_settings(source.folder), {"to": "onnx"})
     exported = load(folder)
     for name in source.tasks:
         difference = largest_difference(source.model, exported, name)
@@ -55,13 +56,14 @@ def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantizatio
     before, size = load(folder).evaluate(data_dir=data_dir), sum(file.stat().st_size for file in files)
     for file in files:
         to_int8(file, source.network.body.shape.layers)
-    _save_settings(source, folder, {"to": "onnx", "quantize": "int8"})
+    settings = read_settings(source.folder)
+    seal(folder, settings, {"to": "onnx", "quantize": "int8"})
     after = load(folder).evaluate(data_dir=data_dir)
     scores = {
         kind: {"tasks": evaluation.scores, "overall": evaluation.overall}
         for kind, evaluation in (("fp32", before), ("int8", after))
     }
-    _save_settings(source, folder, {"to": "onnx", "quantize": "int8", "dev": without_nan(scores)})
+    seal(folder, settings, {"to": "onnx", "quantize": "int8", "dev": without_nan(scores)})
     return Quantization(before, after, size, sum(file.stat().st_size for file in files))
 
 
@@ -113,11 +115,10 @@ def _save_graph(graph: ReadingGraph | PairHeads, example: tuple[torch.Tensor, ..
     program.save(str(file), external_data=False)
 
 
-def _save_settings(source: Source, folder: Path, export: dict[str, Any]) -> None:
-    """What `weft predict` needs beside the graphs: the model's own weft.json, and how it was exported."""
-    save_tokenizer(source.model.tokenizer, folder, "cross", source.max_length)
+def seal(folder: Path, settings: dict[str, Any], export: dict[str, Any]) -> None:
+    """weft.json over the graphs that are in the folder now: the model's own settings, and how it was exported."""
     files = [*sorted(file.name for file in folder.glob("*.onnx")), "tokenizer.json"]
-    write_settings(folder, read_settings(source.folder) | {"export": export}, files)
+    write_settings(folder, settings | {"export": export}, files)
 
 
 @contextmanager

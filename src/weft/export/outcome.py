@@ -1,11 +1,17 @@
 """What an export came to."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft.errors import UserError
 from weft.export.source import Source
 from weft.training.trainer import Evaluation
+
+Refusal = Callable[[Source, str], str | None]
+"""why a target cannot express a task, and the way that works; None if it can"""
+Save = Callable[[Source, str, Path], str]
+"""writes a task into a folder, and says what opens it"""
 
 
 @dataclass(frozen=True)
@@ -28,10 +34,17 @@ class Outcome:
     """task -> why, and the way that works"""
     quantization: Quantization | None = None
 
-    def add(self, source: Source, task: str, where: str) -> None:
-        """A task was written."""
-        remark = source.remark(task)
-        self.written[task] = f"{where}; {remark}" if remark else where
+    def each(self, source: Source, folder: Path, refusal: Refusal, save: Save) -> None:
+        """A folder of its own for every task that the target can express."""
+        for task in source.tasks:
+            reason = refusal(source, task)
+            if reason is not None:
+                self.skipped[task] = reason
+                continue
+            (folder / task).mkdir()
+            how = save(source, task, folder / task)
+            remark = source.remark(task)
+            self.written[task] = f"{task}/: {how}; {remark}" if remark else f"{task}/: {how}"
 
     def require_one(self, to: str, hint: str = "") -> None:
         if not self.written:

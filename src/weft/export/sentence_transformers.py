@@ -30,20 +30,17 @@ DenseLayers = list[tuple[nn.Linear, type[nn.Module]]]
 def write(source: Source, folder: Path) -> Outcome:
     """`TASK/` for each task that reads two texts."""
     outcome = Outcome()
-    for name in source.tasks:
-        reason = refusal(source, name)
-        if reason is not None:
-            outcome.skipped[name] = reason
-            continue
-        (folder / name).mkdir()
-        if source.config(name).reading == "bi":
-            save_sentence_transformer(source, name, folder / name)
-            outcome.add(source, name, f"{name}/: SentenceTransformer{_left_behind(source, name)}")
-        else:
-            save_cross_encoder(source, name, folder / name)
-            outcome.add(source, name, f"{name}/: CrossEncoder")
+    outcome.each(source, folder, refusal, _save_task)
     outcome.require_one("sentence-transformers")
     return outcome
+
+
+def _save_task(source: Source, name: str, folder: Path) -> str:
+    if source.config(name).reading == "bi":
+        save_sentence_transformer(source, name, folder)
+        return f"SentenceTransformer{_left_behind(source, name)}"
+    save_cross_encoder(source, name, folder)
+    return "CrossEncoder"
 
 
 def refusal(source: Source, name: str) -> str | None:

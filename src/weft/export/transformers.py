@@ -13,14 +13,7 @@ BODY = "body"
 def write(source: Source, folder: Path) -> Outcome:
     """`body/`, which `AutoModel` opens, and `TASK/`, which `AutoModelForSequenceClassification` does."""
     outcome = Outcome()
-    for name in source.tasks:
-        reason = refusal(source, name)
-        if reason is not None:
-            outcome.skipped[name] = reason
-            continue
-        (folder / name).mkdir()
-        save_classifier(source, name, folder / name, yes_no_as_two=True)
-        outcome.add(source, name, f"{name}/: AutoModelForSequenceClassification")
+    outcome.each(source, folder, refusal, _save_task)
     outcome.require_one("transformers", f"\nthe body alone is {source.folder}: AutoModel opens it as it is")
     body = source.network.body
     (folder / BODY).mkdir()
@@ -28,6 +21,11 @@ def write(source: Source, folder: Path) -> Outcome:
     save_tokenizer(source.model.tokenizer, folder / BODY, "cross", source.max_length)
     outcome.written["the body"] = f"{BODY}/: AutoModel"
     return outcome
+
+
+def _save_task(source: Source, name: str, folder: Path) -> str:
+    save_classifier(source, name, folder, yes_no_as_two=True)
+    return "AutoModelForSequenceClassification"
 
 
 def refusal(source: Source, name: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from weft.atomic import write_whole
 from weft.errors import UserError
 from weft.report import classes, compare, learning, mistakes, numbers, run_charts, task_charts
 from weft.report.chart import Chart, digits
@@ -30,10 +31,8 @@ def write_report(folders: Sequence[Path], path: Path) -> None:
 
 def write_page(runs: Sequence[Run], path: Path) -> None:
     text = page(runs)
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from None
 
@@ -84,7 +83,7 @@ def _run_page(run: Run) -> str:
     sections += [(f"task-{task['name']}", task["name"]) for task in tasks]
     sections += [("browse", "Mistakes")] if wrong else []
     sections += [("bias", "Bias")] if run.bias else []
-    return _render(
+    return render(
         "run.html",
         title=run.recipe["name"],
         lead=lead(run),
@@ -113,7 +112,7 @@ def _runs_page(runs: Sequence[Run]) -> str:
     sections = [("scores", "Scores")]
     sections += [("differences", "Differences")] if gaps else []
     sections += [("curves", "Curves")] if curves else []
-    return _render(
+    return render(
         "runs.html",
         title=f"{len(runs)} runs compared",
         lead=", ".join(found.labels),
@@ -157,7 +156,8 @@ def _data(value: Any) -> Markup:
     return Markup(text)
 
 
-def _render(template: str, **content: Any) -> str:
+def render(template: str, **content: Any) -> str:
+    """A template with the style, the script and the policy of every page."""
     folder = resources.files("weft.report") / "templates"
     script = (folder / "script.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -15,8 +15,8 @@ from weft.evaluation.plane import Plane, principal_plane
 from weft.tasks.network import Network
 from weft.tasks.task import Task
 
-TOKENS = 4096
-"""tokens in one pass: large enough to keep the cores busy, small enough to stay in memory"""
+TOKENS = 2048
+"""tokens in one pass: large enough to keep the cores busy, small enough for their cache to hold what a layer makes"""
 
 
 def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Iterator[list[int]]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from weft.nn.lookup import TokenTable, UsedRows
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
+from weft.training.distributed import SOLO, Processes
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,13 @@ class ApartGradients:
     the body that several tasks share gets the plain sum of their gradients.
     """
 
-    def __init__(self, network: Network, factors: Mapping[str, Mapping[int, float]]) -> None:
+    def __init__(
+        self, network: Network, factors: Mapping[str, Mapping[int, float]], processes: Processes = SOLO
+    ) -> None:
         """`factors`: task -> layer -> what its gradient on that layer is multiplied by."""
         self.network = network
         self.factors = factors
+        self.processes = processes
         self.tasks: list[str] = []
         """those collected so far"""
         self.touched: set[str] = set()
@@ -45,7 +49,8 @@ class ApartGradients:
         self._tokens: list[UsedRows] = []
 
     def collect(self, task: str) -> None:
-        """Move what a task's backward pass left on the body into a row of its own."""
+        """Move what a task's backward pass left on the body, in all processes, into a row of its own."""
+        self.processes.sum_gradients([parameter for _, parameter in self._columns()])
         row = self._row(len(self.tasks))
         self.tasks.append(task)
         start = 0

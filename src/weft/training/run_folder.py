@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import write_whole
 from weft.errors import UserError
 from weft.training.checkpoint import sync
 
@@ -64,10 +65,11 @@ class RunFolder:
         sync(self.metrics)
         return self.metrics.stat().st_size
 
+    def write_text(self, name: str, text: str) -> None:
+        (self.path / name).write_text(text, encoding="utf-8")
+
     def write_json(self, name: str, content: Any) -> None:
-        temporary = self.path / f".{name}.tmp"
-        temporary.write_text(json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        temporary.replace(self.path / name)
+        write_whole(self.path / name, json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n")
 
     def replace_folder(self, name: str, write: Callable[[Path], None]) -> None:
         """Write a folder under another name and swap it in; `recover` mends a swap that was cut off."""
@@ -96,6 +98,21 @@ class RunFolder:
                 old.rename(self.path / name)
             for left_over in (old, self.path / f".{name}.tmp"):
                 shutil.rmtree(left_over, ignore_errors=True)
+
+
+class Bystander(RunFolder):
+    """The run folder as a process sees it that does not lead: it reads checkpoints and writes nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self.followers = []
+
+    def close(self) -> None: ...
+    def cut_metrics(self, size: int) -> None: ...
+    def log(self, record: dict[str, Any]) -> None: ...
+    def write_text(self, name: str, text: str) -> None: ...
+    def write_json(self, name: str, content: Any) -> None: ...
 
 
 def without_nan(value: Any) -> Any:

@@ -14,10 +14,15 @@ from weft.penalties.base import Penalty
 from weft.randomness import derive, seeded
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
+from weft.training.ahead import Ahead
 from weft.training.apart import ApartGradients, Conflicts
+from weft.training.distributed import SOLO, Processes
 from weft.types import Batch, Encoded, Part, Window
 from weft.variants import Config
 from weft.weighting.base import Weighting
+
+Place = tuple[int | str, ...]
+"""of a forward pass: step, micro-batch, task or "all", and the process unless it is the first"""
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,11 @@ class Step:
         layer_factors: Mapping[str, Mapping[int, float]] | None = None,
         penalties: Sequence[Penalty] = (),
         log: LogConfig | None = None,
+        processes: Processes = SOLO,
     ) -> None:
         """`layer_factors`: task -> layer -> what the task's gradient on that layer is multiplied by."""
         self.network = network
-        self.datasets = datasets
+        self.ahead = Ahead(datasets)
         self.weighting = weighting
         self.optimizer = optimizer
         self.clip = clip
@@ -82,14 +88,16 @@ class Step:
         # fp16 gradients underflow unless the loss is scaled up; on overflow the scaler skips the step.
         self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
         self.surgery = surgery
-        self.apart = ApartGradients(network, layer_factors or {})
+        self.processes = processes
+        self.apart = ApartGradients(network, layer_factors or {}, processes)
         self.keeps_apart = surgery is not None or bool(layer_factors)
         """whether the update itself needs the tasks' gradients apart; if not, all tasks share one pass"""
         self.log = log or LogConfig()
         self.penalties = nn.ModuleList(penalties)
         for penalty in penalties:
             penalty.prepare(list(network.named_parameters()))
-        network.body.embeddings.tokens.keeps_gradient = not penalties
+        # nothing but this process's lookups may add to a kept gradient
+        network.body.embeddings.tokens.keeps_gradient = not penalties and processes.count == 1
 
     def __call__(self, window: Window, rate: float, share: float = 1.0) -> StepReport:
         """`rate` is the phase's rate at this step, and `share` what part of its highest that is."""
@@ -118,6 +126,10 @@ class Step:
         by_task = dict(zip(window.tasks, losses.tolist(), strict=True))
         return StepReport(by_task, tokens, norm, dict(zip(window.tasks, slopes.tolist(), strict=True)), conflicts)
 
+    def prepare(self, window: Window) -> None:
+        """Make the batches of a coming window while the present one computes."""
+        self.ahead.prepare(self.processes.share(window))
+
     def _gradients(self, window: Window, slopes: Tensor) -> tuple[Tensor, int]:
         """Leave the window's gradient on the parameters; return its tasks' losses [m] and number of tokens.
 
@@ -128,19 +140,29 @@ class Step:
         if self.keeps_apart:
             tokens = self._backward_apart(window, slopes, totals)
         else:
-            for parts in window.micros:
+            for parts in self.processes.share(window).micros:
                 for who, group in self._groups(parts):
                     tokens += self._backward(window, group, who, slopes, totals)
+        totals, tokens = self._over_all_processes(totals, tokens)
         if any(parameter.requires_grad for parameter in self.weighting.parameters()):
             own = self.weighting(totals, window.tasks).sum()
             self.scaler.scale(own).backward()  # its own parameters, now that the losses are known
         return totals, tokens
 
+    def _over_all_processes(self, totals: Tensor, tokens: int) -> tuple[Tensor, int]:
+        """Losses, tokens and gradients of all shares; those on the body are summed already if they are kept apart."""
+        module: nn.Module = self.network.tasks if self.keeps_apart else self.network
+        self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
+        numbers = torch.cat([totals.double(), totals.new_tensor([tokens], dtype=torch.float64)])
+        self.processes.sum(numbers)
+        return numbers[:-1].to(totals), int(numbers[-1])
+
     def _backward_apart(self, window: Window, slopes: Tensor, totals: Tensor) -> int:
         """Task by task, the body's gradients collected after each."""
         tokens = 0
+        parts = self.processes.share(window).parts
         for task in window.tasks:
-            for part in window.parts:
+            for part in parts:
                 if part.task == task:
                     tokens += self._backward(window, [part], task, slopes, totals)
             self.apart.collect(task)
@@ -148,8 +170,8 @@ class Step:
 
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Tensor) -> int:
         """One pass through the body and back; adds the losses to `totals` and returns the number of tokens."""
-        batches = [self.datasets[part.task].batch(part.rows).to(self.device) for part in parts]
-        place = (window.step, parts[0].micro, who)
+        batches = [self.ahead.batch(window.step, part).to(self.device) for part in parts]
+        place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
             if self.network.task(parts[0].task).regularizer is None:
                 with seeded(self.seed, *place, "dropout"):
@@ -195,7 +217,7 @@ class Step:
                 alone.append((part.task, [part]))
         return ([("all", together)] if together else []) + alone
 
-    def _regularized(self, batch: Batch, place: tuple[int, int, str]) -> Tensor:
+    def _regularized(self, batch: Batch, place: Place) -> Tensor:
         """[n] losses of a task with its regularizer's term on each row."""
         task = self.network.task(batch.task)
         assert task.regularizer is not None

@@ -22,11 +22,16 @@ from weft.tasks.engine import Engine
 from weft.tasks.inference import run_over
 from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
+from weft.training.distributed import SOLO, Processes
 from weft.training.phases import Rates
 from weft.training.run_folder import RunFolder
 from weft.training.step import Step, StepReport
 from weft.training.trainable import TrainableConfig, set_trainable
 from weft.types import Window
+
+BLOCK = 8192
+"""rows that an evaluation holds in memory as tokens"""
+ECHO_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Trainer:
         patience: int | None,
         save_best: Callable[[Evaluation], None],
         listener: Listener,
+        processes: Processes = SOLO,
     ) -> None:
         self.network = network
         self.dev = dev
@@ -87,6 +93,7 @@ class Trainer:
         self.patience = patience
         self.save_best = save_best
         self.listener = listener
+        self.processes = processes
         state = nn.ModuleDict({"network": network, "weighting": step.weighting, "penalties": step.penalties})
         self.checkpoints = Checkpoints(run.checkpoints, state, step.optimizer, settings)
         self.progress = Progress()
@@ -97,17 +104,20 @@ class Trainer:
         progress = self.progress
         self.listener.started(progress, self.plan.steps)
         clock = time.perf_counter()
-        with _stop_requests() as asked_to_stop:
+        with _stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
             while True:
                 if progress.step in self.plan.evaluations and self._not_yet_evaluated():
                     self._evaluate(progress.seconds + time.perf_counter() - clock)
-                if progress.step != self._saved_at and (self._is_due_for_checkpoint() or asked_to_stop()):
+                must_stop = self.processes.any(asked_to_stop())
+                if progress.step != self._saved_at and (self._is_due_for_checkpoint() or must_stop):
                     now = time.perf_counter()
                     progress.seconds, clock = progress.seconds + now - clock, now
                     self._checkpoint()
-                if progress.step == self.plan.steps or self._has_waited_enough():
+                # asked of all processes after every checkpoint, so that none leaves while it is being written
+                has_waited_enough = self.processes.any(self._has_waited_enough())
+                if progress.step == self.plan.steps or has_waited_enough:
                     return progress
-                if asked_to_stop():
+                if must_stop:
                     raise Interrupted
                 self._advance(progress.seconds + time.perf_counter() - clock)
 
@@ -117,6 +127,8 @@ class Trainer:
         lr = self.rates(progress.step)
         self._enter_phase(self.plan.phase(progress.step))
         self.network.train()
+        if progress.step + 1 < self.plan.steps:
+            self.step.prepare(self.plan.window(progress.step + 1))
         report = self.step(window, lr, self.rates.share(progress.step))
         progress.step += 1
         progress.tokens += report.tokens
@@ -144,6 +156,8 @@ class Trainer:
             self._phase = number
 
     def _evaluate(self, seconds: float) -> None:
+        if not self.processes.leads:
+            return
         progress = self.progress
         evaluation = evaluate_network(self.network, self.dev, progress.step, self.step.device)
         seen: dict[str, Any] = {"losses": evaluation.losses}
@@ -178,10 +192,12 @@ class Trainer:
             self.listener.noted(warning)
 
     def _checkpoint(self) -> None:
+        self._saved_at = self.progress.step
+        if not self.processes.leads:
+            return
         self.progress.metrics_bytes = self.run.metrics_size()
         self.progress.loss_scale = self.step.scaler.state_dict()
         self.checkpoints.save(self.progress)
-        self._saved_at = self.progress.step
 
     def _restore(self) -> None:
         found, warnings = self.checkpoints.load_latest()
@@ -210,11 +226,15 @@ def evaluate(
     engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
 ) -> Evaluation:
     """Score every task on a split; the first of its `metrics` counts in the overall score."""
-    predictions = {
-        name: engine.answers(name, [dataset.sequences(row) for row in range(len(dataset))])
-        for name, dataset in datasets.items()
-    }
+    predictions = {name: _answers(engine, dataset) for name, dataset in datasets.items()}
     return _scored(step, datasets, metrics, predictions)
+
+
+def _answers(engine: Engine, dataset: Dataset) -> Predictions:
+    """Block by block: of a large set the answers are kept, and no more."""
+    every = range(len(dataset))
+    blocks = [every[start : start + BLOCK] for start in every[::BLOCK]]
+    return np.concatenate([engine.answers(dataset.task, [dataset.sequences(row) for row in rows]) for rows in blocks])
 
 
 def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
@@ -268,19 +288,24 @@ def _fingerprint(window: Window) -> str:
 
 
 @contextmanager
-def _stop_requests() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM ask the loop to stop after the step under way; a second one ends it at once."""
-    asked: list[int] = []
+def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM ask the loop to stop after the step under way; a second one ends it at once.
+
+    With `echoes`, one that follows within seconds is the same one: torchrun passes on what a terminal has sent to all.
+    """
+    asked: list[float] = []
     before: dict[int, Any] = {}
 
     def note(number: int, frame: FrameType | None) -> None:
+        if asked and echoes and time.monotonic() - asked[0] < ECHO_SECONDS:
+            return
         if asked:
             previous = before[number]
             if callable(previous):
                 previous(number, frame)
             else:
                 raise KeyboardInterrupt
-        asked.append(number)
+        asked.append(time.monotonic())
 
     try:
         for number in (signal.SIGINT, signal.SIGTERM):

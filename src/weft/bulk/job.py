@@ -1,0 +1,140 @@
+"""A file in, a file out. Stopped at any moment and started again, it goes on with the shards that are missing.
+
+The same input, model, work, output format and size of shards give the same bytes, however often the work was cut off.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from weft.bulk import SHARD_ROWS
+from weft.bulk.executors import Answerer, Executor, Local, Shard
+from weft.bulk.formats import FORMATS
+from weft.bulk.parts import Parts, parts_folder, read_manifest
+from weft.bulk.texts import Texts
+from weft.bulk.work import Work
+from weft.errors import Interrupted, RunError, UserError
+from weft.model import Model, load, model_folder
+from weft.training.checkpoint import sha256
+
+EXECUTORS = ("local", "ray")
+FORMAT = 1
+
+
+class Listener(Protocol):
+    """Whoever wants to watch."""
+
+    def started(self, done: int, rows: int) -> None: ...
+    def advanced(self, rows: int) -> None: ...
+    def noted(self, message: str) -> None: ...
+
+
+class Quiet:
+    """A listener that says nothing."""
+
+    def started(self, done: int, rows: int) -> None: ...
+    def advanced(self, rows: int) -> None: ...
+    def noted(self, message: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do with which file, and where."""
+
+    folder: Path
+    """of the model"""
+    work: Work
+    source: Path
+    output: Path
+    device: str = "auto"
+    executor: str = "local"
+    shard_rows: int = SHARD_ROWS
+
+    def __post_init__(self) -> None:
+        if self.executor not in EXECUTORS:
+            raise UserError(f"--executor {self.executor}: expected {' or '.join(EXECUTORS)}")
+        if self.shard_rows < 1:
+            raise UserError(f"--shard-rows {self.shard_rows}: expected at least 1")
+        if self.output.exists() and self.source.exists() and self.output.samefile(self.source):
+            raise UserError(f"{self.output}: is the input; choose another output")
+
+    def run(self, listener: Listener) -> int:
+        """Write the output and return its number of rows."""
+        model = load(self.folder, self.device)
+        executor = self._executor(model)
+        texts = Texts(self.source, self.work.columns(model))
+        identity = self._identity(texts)
+        before = read_manifest(self.output)
+        rows = before.pop("rows", None)
+        if before != identity or not isinstance(rows, int):
+            rows = texts.count()
+        if before and before != identity:
+            odd = ", ".join(key for key in identity if before.get(key) != identity[key])
+            listener.noted(f"{parts_folder(self.output)} is of another {odd}: beginning anew")
+        with closing(Parts(self.output, identity | {"rows": rows})) as parts, _stopping_kindly(parts):
+            self._answer(texts, rows, parts, executor, listener)
+            texts.require_unchanged()
+            schema, form = self.work.schema(model), FORMATS[self.output.suffix]
+            parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
+        return rows
+
+    def _answer(self, texts: Texts, rows: int, parts: Parts, executor: Executor, listener: Listener) -> None:
+        missing = [number for number in range(self._count(rows)) if number not in parts]
+        done = rows - sum(self._rows_in(number, rows) for number in missing)
+        if done:
+            listener.noted(f"going on after {done:,} of {rows:,} rows")
+        listener.started(done, rows)
+        if not missing:
+            return
+        wanted = set(missing)
+        blocks = enumerate(texts.blocks(self.shard_rows))
+        for number, part in executor.parts(Shard(n, block) for n, block in blocks if n in wanted):
+            parts.write(number, part)
+            listener.advanced(self._rows_in(number, rows))
+
+    def _count(self, rows: int) -> int:
+        return -(-rows // self.shard_rows)
+
+    def _rows_in(self, shard: int, rows: int) -> int:
+        return min(self.shard_rows, rows - shard * self.shard_rows)
+
+    def _executor(self, model: Model) -> Executor:
+        form = FORMATS[self.output.suffix]
+        if self.executor == "local":
+            return Local(Answerer(model, self.work, form))
+        from weft.bulk.on_ray import OnRay
+
+        return OnRay(self.folder, self.device, self.work, form)
+
+    def _identity(self, texts: Texts) -> dict[str, Any]:
+        """What decides the output: shards of anything else are of no use. weft.json holds the checksums of a model."""
+        return {
+            "format": FORMAT,
+            "input": texts.digest(),
+            "model": sha256(model_folder(self.folder) / "weft.json"),
+            "work": repr(self.work),
+            "ending": self.output.suffix,
+            "shard size": self.shard_rows,
+        }
+
+
+@contextmanager
+def _stopping_kindly(parts: Parts) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and a full disk end with a word about what is kept. Any other end keeps it as well."""
+    kept = f"what is answered is kept in {parts.folder}: go on with the same command"
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # not in the main thread: whoever runs that thread handles signals
+        before = None
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped; {kept}") from None
+    except (OSError, RunError) as error:  # a full disk, a cluster that lost its workers
+        raise RunError(f"{error}; {kept}") from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,39 @@
+"""`weft sharing`"""
+
+from typing import Annotated
+
+import typer
+
+from weft.cli import options
+from weft.cli.study import ExecutorName, Jobs, Out, Plan, run
+from weft.errors import UserError
+
+
+def sharing(
+    recipe: options.RecipeArgument,
+    out: Out = None,
+    data_dir: options.DataDir = None,
+    body: options.Body = None,
+    settings: options.Settings = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="steps=N", help="Steps of the shared body; the recipe's own unless said."),
+    ] = None,
+    seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="The seeds of every arm.")] = "1,2,3",
+    plan: Plan = False,
+    executor: ExecutorName = "local",
+    jobs: Jobs = 1,
+    device: options.Device = "auto",
+) -> None:
+    """Tell whether the tasks of a recipe gain from sharing a body, and which of them conflict."""
+    options.require_folder(data_dir)
+    steps = options.budget_steps(budget)
+    if not all(seed.strip().isdigit() for seed in seeds.split(",")):
+        raise UserError(f"--seeds {seeds}: expected numbers with commas between them, such as 1,2,3")
+    from weft.recipe import load_recipe
+    from weft.study.sharing import sharing_study
+
+    loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
+    numbers = dict.fromkeys(int(seed) for seed in seeds.split(","))
+    source = sharing_study(loaded, seeds=list(numbers), steps=steps, device=device)
+    run(source, out, None, None, plan, executor, jobs, device)

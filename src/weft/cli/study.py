@@ -1,0 +1,124 @@
+"""`weft study`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli import options
+from weft.errors import RunError, UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.content import Content
+    from weft.study.executors import Executor
+    from weft.study.format import Source
+
+Out = Annotated[
+    Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command goes on in it.")
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and how long it should take; train nothing.")]
+ExecutorName = Annotated[str, typer.Option("--executor", help="Who runs the runs: local or ray.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="How many runs at a time.")]
+
+
+def study(
+    study: Annotated[
+        str | None,
+        typer.Argument(metavar="[STUDY]", help="A study file, or a shipped study's name; without one, lists those."),
+    ] = None,
+    out: Out = None,
+    data_dir: options.DataDir = None,
+    body: options.Body = None,
+    settings: options.Settings = None,
+    full: Annotated[bool, typer.Option("--full", help="The study's large version instead of the small one.")] = False,
+    plan: Plan = False,
+    executor: ExecutorName = "local",
+    jobs: Jobs = 1,
+    device: options.Device = "auto",
+) -> None:
+    """Compare recipes under equal conditions, with several seeds, and judge claims about them."""
+    from weft.study.format import Source, load_study
+    from weft.study.plan import with_settings
+
+    if study is None:
+        _list()
+        return
+    source = load_study(study)
+    chosen = with_settings(source.study.enlarged() if full else source.study, settings or ())
+    run(Source(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device)
+
+
+def run(
+    source: "Source",
+    out: Path | None,
+    data_dir: Path | None,
+    body: str | None,
+    plan_only: bool,
+    executor: str,
+    jobs: int,
+    device: str,
+) -> None:
+    """Plan a study, and unless that is all, run it and show what it found."""
+    options.require_folder(data_dir)
+    if out is None and not plan_only:
+        raise UserError("study: say with -o which folder the study goes into, or look at it with --plan")
+    chosen = _executor(executor, jobs)
+    from rich.console import Console
+
+    from weft.study.plan import describe, plan_study
+    from weft.study.runner import run_study
+
+    console = Console(highlight=False)
+    with console.status("reading, tokenizing and building every arm"):
+        planned = plan_study(source, data_dir=data_dir, body=body, device=device)
+    for line in describe(planned):
+        console.print(line, soft_wrap=True, markup=False)
+    if plan_only:
+        return
+    assert out is not None
+    result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True, markup=False))
+    _show(console, result, out)
+    if not any(arm["seeds"] for arm in result["arms"].values()):
+        raise RunError(f"{out}: no run came to its end; what each said is in {out / 'logs'}")
+
+
+def _executor(name: str, jobs: int) -> "Executor":
+    from weft.study.executors import EXECUTORS
+
+    if name not in EXECUTORS:
+        raise UserError(f"--executor {name}: expected {' or '.join(EXECUTORS)}")
+    return EXECUTORS[name](jobs)
+
+
+def _list() -> None:
+    from weft.study.format import parse_study, shipped_studies
+
+    width = max(map(len, shipped_studies()))
+    for name, text in shipped_studies().items():
+        found = parse_study(text, name)
+        typer.echo(f"{name:<{width}}  {text.splitlines()[0].removeprefix('# ')}")
+        for claim in found.claims:
+            typer.echo(f"{'':<{width}}    {claim.text}")
+
+
+def _show(console: "Console", result: "Content", out: Path) -> None:
+    from rich.table import Table
+
+    from weft.study import tables
+
+    for title, (header, rows) in tables.short(result):
+        table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+        for name in header:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        console.print()
+        console.print(table)
+    console.print()
+    for claim in result["claims"]:
+        console.print(f"[bold]{claim['verdict']}[/bold]  {tables.claim_line(claim)}", soft_wrap=True)
+    for note in tables.problems(result):
+        console.print(f"note: {note}", style="yellow", soft_wrap=True, markup=False)
+    console.print(f"{out / 'study.html'} has all tables; study.md, study.json and runs/ lie beside it", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Honest comparisons: arms x seeds under equal conditions, and what they say about a claim."""

@@ -1,0 +1,145 @@
+"""What the runs of a study came to, row by row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.labels import Targets
+from weft.errors import RunError
+from weft.evaluation.metrics import METRICS, Predictions
+from weft.evaluation.together import resampled_together
+from weft.report.learning import conflicts
+from weft.report.run import read_run
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TaskOutcome:
+    """The answers of one run to the dev rows of one task."""
+
+    targets: Targets
+    predictions: Predictions
+    metrics: tuple[str, ...]
+    """the primary one first"""
+    texts: list[tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    tasks: dict[str, TaskOutcome]
+    train: dict[str, dict[str, float | None]]
+    """scores on train rows"""
+    cost: dict[str, float]
+    """seconds, tokens and peak_memory in bytes"""
+    conflicts: dict[str, tuple[float, float]]
+    """pair of tasks -> mean cosine of their gradients, share of the logged steps on which it was below zero"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One metric of one arm, more is better: on the dev rows themselves, and on every resample of them."""
+
+    seeds: tuple[int, ...]
+    values: Numbers
+    """[seeds]; NaN where it is undefined"""
+    resampled: Numbers
+    """[rounds, seeds]"""
+
+    def of(self, seeds: tuple[int, ...]) -> "Measured":
+        """Some of the seeds alone."""
+        places = [self.seeds.index(seed) for seed in seeds]
+        return Measured(seeds, self.values[places], self.resampled[:, places])
+
+
+class Outcomes:
+    """All runs that have ended, by arm and seed."""
+
+    def __init__(self, runs: Mapping[tuple[str, int], RunOutcome]) -> None:
+        self.runs = dict(runs)
+        self._measured: dict[tuple[str, str], Measured] = {}
+        self._check_rows()
+
+    def seeds(self, arm: str) -> tuple[int, ...]:
+        return tuple(seed for name, seed in self.runs if name == arm)
+
+    def tasks(self, arm: str) -> dict[str, TaskOutcome]:
+        """of the arm's first run: what is alike in all of them"""
+        seeds = self.seeds(arm)
+        return self.runs[arm, seeds[0]].tasks if seeds else {}
+
+    def measured(self, arm: str, metric: str) -> Measured:
+        """`TASK.METRIC` or `overall` of an arm."""
+        if (arm, metric) not in self._measured:
+            self._measured[arm, metric] = self._overall(arm) if metric == "overall" else self._task(arm, metric)
+        return self._measured[arm, metric]
+
+    def gap(self, arm: str, metric: str) -> Measured:
+        """The dev score minus the score on train rows: more is less overfitting.
+
+        The train rows are drawn anew for every seed, so how much they happen to matter shows between the seeds.
+        """
+        dev = self.measured(arm, metric)
+        task, name = metric.split(".", 1)
+        sign = -1.0 if METRICS[name].lower_is_better else 1.0
+        train = np.array([_number(self.runs[arm, seed].train.get(task, {}).get(name)) for seed in dev.seeds])
+        return Measured(dev.seeds, dev.values - sign * train, dev.resampled - sign * train)
+
+    def cost(self, arm: str, kind: str) -> Numbers:
+        """[seeds]"""
+        return np.array([self.runs[arm, seed].cost[kind] for seed in self.seeds(arm)])
+
+    def _task(self, arm: str, metric: str) -> Measured:
+        task, name = metric.split(".", 1)
+        seeds = self.seeds(arm)
+        own = [self.runs[arm, seed].tasks[task] for seed in seeds]
+        targets = own[0].targets
+        sign = -1.0 if METRICS[name].lower_is_better else 1.0
+        values = np.array([METRICS[name].compute(targets, run.predictions) for run in own])
+        resampled = resampled_together(name, targets, [run.predictions for run in own], task)
+        return Measured(seeds, sign * values, sign * resampled)
+
+    def _overall(self, arm: str) -> Measured:
+        """The mean of the tasks' primary metrics, a correlation r as (1 + r) / 2."""
+        primary = {task: own.metrics[0] for task, own in self.tasks(arm).items()}
+        parts = [self.measured(arm, f"{task}.{name}") for task, name in primary.items()]
+        halves = [METRICS[name].is_correlation for name in primary.values()]
+
+        def mean(numbers: list[Numbers]) -> Numbers:
+            brought = [(1 + own) / 2 if half else own for own, half in zip(numbers, halves, strict=True)]
+            total: Numbers = np.mean(brought, axis=0)
+            return total
+
+        return Measured(self.seeds(arm), mean([p.values for p in parts]), mean([p.resampled for p in parts]))
+
+    def _check_rows(self) -> None:
+        """Paired differences need the same rows in every run."""
+        first: dict[str, tuple[str, TaskOutcome]] = {}
+        for (arm, seed), run in self.runs.items():
+            for task, own in run.tasks.items():
+                name, other = first.setdefault(task, (f"{arm}-{seed}", own))
+                same = np.array_equal(own.targets, other.targets)
+                if not same or not (own.texts is None or other.texts is None or own.texts == other.texts):
+                    raise RunError(f"{task}: the dev rows of {arm}-{seed} are not those of {name}; nothing compares")
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def read_outcome(folder: Path, metrics: Mapping[str, tuple[str, ...]]) -> RunOutcome:
+    """A run folder, at the last step of its budget."""
+    run = read_run(folder)
+    result, last = run.result, run.evaluations[-1] if run.evaluations else None
+    if result is None or last is None or last["step"] != result["steps"] or result["best_step"] != result["steps"]:
+        raise RunError(f"{folder}: was not scored at the end of its budget; move it away, and it is made again")
+    tasks = {
+        name: TaskOutcome(task.targets, task.predictions, metrics[name], task.texts) for name, task in run.tasks.items()
+    }
+    cost: dict[str, Any] = {key: float(result[key]) for key in ("seconds", "tokens", "peak_memory")}
+    pairs = {"|".join(pair.tasks): (pair.mean, pair.below_zero) for pair in conflicts(run)}
+    return RunOutcome(tasks, last.get("train", {}), cost, pairs)

@@ -1,0 +1,46 @@
+"""study.html: the tables of a study on one self-contained page."""
+
+import json
+
+from weft.content import Content
+from weft.report.chart import Chart, Colour, Row, Rows
+from weft.report.page import render
+from weft.study import tables
+
+
+def study_page(result: Content) -> str:
+    found = tables.sections(result)
+    return render(
+        "study.html",
+        title=result["name"],
+        lead=tables.lead(result),
+        about=result["about"],
+        sections=[*((key, title) for key, title, _ in found), ("about", "About")],
+        notes=tables.problems(result),
+        tables=found,
+        charts=charts(result),
+        reading=tables.reading(result),
+        environment=json.dumps(result["environment"], indent=2),
+    )
+
+
+def charts(result: Content) -> dict[str, list[Chart]]:
+    """Section -> what is drawn in it: the claims' differences, and the arms' scores."""
+    claimed = [
+        Row(f"{number}: {claim['better']} – {claim['worse']}", claim["difference"], claim["low"], claim["high"])
+        for number, claim in enumerate(result["claims"], start=1)
+    ]
+    found: dict[str, list[Chart]] = {}
+    if claimed:
+        x = "difference: right of 0, the first-named is better"
+        found["claims"] = [Rows("claim-differences", "The claims, in the table's order", x, claimed, rule=0.0)]
+    metrics = list(dict.fromkeys(m for arm in result["arms"].values() for m in arm["metrics"]))
+    found["scores"] = []
+    for metric in metrics:
+        rows = [
+            Row(name, own["mean"], own["low"], own["high"], colour=Colour(i))
+            for i, (name, arm) in enumerate(result["arms"].items())
+            if (own := arm["metrics"].get(metric))
+        ]
+        found["scores"].append(Rows(f"score-{metric.replace('.', '-')}", metric, metric, rows))
+    return found

@@ -1,0 +1,220 @@
+"""What a study would do: every arm's recipe resolved, checked and built once, before anything is trained."""
+
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.check import estimate_scoring, estimate_seconds
+from weft.content import Content, put
+from weft.errors import UserError
+from weft.evaluation.metrics import choose_metrics
+from weft.experiment import Assembly, assemble
+from weft.recipe import Recipe, as_dict, parse_recipe, parse_setting, read_source, resolve
+from weft.study.format import Arm, Budget, Source, Study
+from weft.training.checkpoint import sha256
+
+SAMPLED = 2000
+"""windows of a plan that are counted to turn a budget of examples or tokens into steps"""
+
+
+@dataclass(frozen=True)
+class PlannedArm:
+    """One arm, ready to train."""
+
+    name: str
+    recipe: Recipe
+    steps: int
+    seconds: float
+    """about how long one run takes here, scoring included"""
+    metrics: dict[str, tuple[str, ...]]
+    """what is measured of each task, the primary metric first"""
+    dev_rows: dict[str, int]
+    dev_digest: dict[str, str]
+    """of the labels of each task's dev rows: equal where arms are scored on the same rows"""
+    files: dict[str, str]
+    """file that is read -> digest of its content"""
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    study: Study
+    """resolved: it holds every arm's whole recipe"""
+    arms: dict[str, PlannedArm]
+    device: str
+
+    @property
+    def seconds(self) -> float:
+        return len(self.study.seeds) * sum(arm.seconds for arm in self.arms.values())
+
+    def runs(self) -> Iterator[tuple[PlannedArm, int]]:
+        """Seed by seed, so that a study that is stopped half-way has some seeds of every arm."""
+        for seed in self.study.seeds:
+            for arm in self.arms.values():
+                yield arm, seed
+
+
+def with_settings(study: Study, settings: Sequence[str]) -> Study:
+    """The study with `--set a.b=value` for all of its arms; what an arm says itself stays."""
+    return study.model_copy(update={"set": study.set | dict(map(parse_setting, settings))})
+
+
+def plan_study(
+    source: Source, *, data_dir: Path | None = None, body: str | None = None, device: str = "auto"
+) -> StudyPlan:
+    """Resolve and build every arm, or say what in the study cannot be."""
+    study = source.study
+    arms = {
+        name: _plan_arm(name, arm_recipe(source, name, data_dir, body), arm.budget or study.budget, arm.share, device)
+        for name, arm in study.arms.items()
+    }
+    _check_claims(study, arms)
+    _check_rows(study, arms)
+    data = {file: digest for arm in arms.values() for file, digest in arm.files.items()}
+    if study.data and study.data != data:
+        changed = [key for key in {**study.data, **data} if study.data.get(key) != data.get(key)]
+        raise UserError(f"{study.name}: was made with other data; these have changed: {', '.join(changed)}")
+    resolved = {name: arm.model_copy(update={"recipe": as_dict(arms[name].recipe)}) for name, arm in study.arms.items()}
+    return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device)
+
+
+def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
+    """The recipe of an arm, with its own and the study's changes, all of its paths made absolute."""
+    study, arm = source.study, source.study.arms[name]
+    where = f"arms.{name}"
+    if isinstance(arm.recipe, dict):
+        base, content = source.folder, copy.deepcopy(arm.recipe)
+    else:
+        said = arm.recipe or study.base
+        assert said is not None, "the format asks for one of them"
+        beside = source.folder / said
+        _, base, content = read_source(beside if beside.is_file() else said)
+    _keep(content, arm, where)
+    for key, value in {**study.set, **arm.changes}.items():
+        try:
+            put(content, key, value)
+        except ValueError as error:
+            raise UserError(f"{where}: {key}: {error}") from None
+    recipe = resolve(parse_recipe(content | {"name": name}, where), base, data_dir, body)
+    for task, config in recipe.tasks.items():
+        if config.data.dev_fraction is not None:
+            raise UserError(
+                f"{where}: tasks.{task}.data.dev_fraction: draws other dev rows for every seed, but a study compares "
+                "all runs on the same rows; name a dev file"
+            )
+    return recipe
+
+
+def _keep(content: Content, arm: Arm, where: str) -> None:
+    for task in arm.only or ():
+        if task not in content["tasks"]:
+            raise UserError(f"{where}.only: found {task!r}, expected some of {', '.join(content['tasks'])}")
+    if arm.only is not None:
+        content["tasks"] = {task: content["tasks"][task] for task in arm.only}
+
+
+def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: str) -> PlannedArm:
+    try:
+        steps = steps_of(recipe, budget.shared(share), device)
+        made = assemble(recipe, steps=steps, device=device)
+    except UserError as error:
+        raise UserError(f"arm {name}: {error}") from None
+    dev = [task.dev for task in made.data.values()]
+    return PlannedArm(
+        name=name,
+        recipe=recipe,
+        steps=steps,
+        seconds=estimate_seconds(made.network, made.plan, tokens_per_row(made)) + estimate_scoring(made.network, dev),
+        metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
+        dev_rows={task: len(own.dev) for task, own in made.data.items()},
+        dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},
+        files={
+            str(dataset.file.source): sha256(dataset.file.source)
+            for own in made.data.values()
+            for dataset in (own.train, own.dev)
+        },
+        notes=made.notes,
+    )
+
+
+def steps_of(recipe: Recipe, budget: Budget, device: str = "auto") -> int:
+    """Steps that a budget gives to a recipe: counted over windows of the recipe's own plan."""
+    if budget.steps is not None:
+        return budget.steps
+    made = assemble(recipe, device=device)
+    weights = tokens_per_row(made) if budget.tokens is not None else dict.fromkeys(recipe.tasks, 1.0)
+    amount = budget.tokens or budget.examples
+    assert amount is not None, "a budget has one measure"
+    return max(1, round(amount / per_step(made, weights)))
+
+
+def per_step(made: Assembly, weights: dict[str, float]) -> float:
+    """Mean over windows of their rows, each task's multiplied by its weight."""
+    plan = made.plan
+    steps = np.unique(np.linspace(0, plan.steps - 1, min(plan.steps, SAMPLED)).astype(int))
+    windows = [plan.window(int(step)) for step in steps]
+    return float(np.mean([sum(window.count(task) * weights[task] for task in window.tasks) for window in windows]))
+
+
+def tokens_per_row(made: Assembly) -> dict[str, float]:
+    """Mean tokens of a train row of each task."""
+    return {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
+
+
+def _check_rows(study: Study, arms: dict[str, PlannedArm]) -> None:
+    """Paired differences need the same dev rows in every arm."""
+    seen: dict[str, tuple[str, str]] = {}
+    for arm in arms.values():
+        for task, digest in arm.dev_digest.items():
+            name, first = seen.setdefault(task, (arm.name, digest))
+            if digest != first:
+                raise UserError(
+                    f"{study.name}: arms are compared on the same dev rows, "
+                    f"but those of {task} differ between {name!r} and {arm.name!r}"
+                )
+
+
+def _check_claims(study: Study, arms: dict[str, PlannedArm]) -> None:
+    """A claim's metric must be measured in both of its arms."""
+    for number, claim in enumerate(study.claims):
+        for arm in (claim.better, claim.worse):
+            metrics = arms[arm].metrics
+            known = [f"{task}.{metric}" for task, names in metrics.items() for metric in names]
+            if claim.metric not in (*known, "overall"):
+                raise UserError(
+                    f"{study.name}: claims.{number}.metric: found {claim.metric!r}, "
+                    f"but arm {arm!r} measures {', '.join(known)} and overall"
+                )
+            if claim.on == "gap" and not arms[arm].recipe.log.train_rows:
+                raise UserError(f"{study.name}: claims.{number}.on: arm {arm!r} scores no train rows (log.train_rows)")
+        if claim.metric == "overall" and set(arms[claim.better].metrics) != set(arms[claim.worse].metrics):
+            raise UserError(f"{study.name}: claims.{number}.metric: overall needs the same tasks in both arms")
+
+
+def describe(plan: StudyPlan) -> Iterator[str]:
+    """What would run and how long it should take."""
+    study = plan.study
+    seeds = ", ".join(map(str, study.seeds))
+    yield f"{study.name}: {len(plan.arms)} arms x {len(study.seeds)} seeds ({seeds}), {study.budget} each"
+    width = max(map(len, plan.arms))
+    for arm in plan.arms.values():
+        changed = ", ".join(f"{key} = {_short(value)}" for key, value in study.arms[arm.name].changes.items())
+        yield f"  {arm.name:<{width}}  {arm.steps:,} steps, about {_duration(arm.seconds)} a run  {changed}".rstrip()
+    rows = {task: count for arm in plan.arms.values() for task, count in arm.dev_rows.items()}
+    yield "scored once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in rows.items())
+    for number, claim in enumerate(study.claims, start=1):
+        yield f"claim {number}: {claim.text} ({claim.better} against {claim.worse} by {claim.metric})"
+    yield f"{len(plan.arms) * len(study.seeds)} runs, about {_duration(plan.seconds)} in all on this machine"
+
+
+def _short(value: Any) -> str:
+    return str(value.get("name", value)) if isinstance(value, dict) else str(value)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

@@ -1,0 +1,165 @@
+"""What is in study.json: every figure of a study, as plain values."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft.content import Content
+from weft.evaluation import bootstrap
+from weft.evaluation.metrics import METRICS
+from weft.library import library
+from weft.study.claims import Verdict, judge
+from weft.study.outcomes import Measured, Outcomes
+from weft.study.plan import PlannedArm, StudyPlan
+from weft.study.statistics import Estimate, difference, estimate, gap
+
+CONTAMINATED = (
+    "The packaged MiniLM-L6 was trained on 103,663 Quora duplicates and on NLI pairs among others. Its paraphrase and "
+    "similarity scores are no measure of what fine-tuning taught, and do not compare with those of BERT base."
+)
+
+
+def study_result(plan: StudyPlan, outcomes: Outcomes, failures: dict[str, str], environment: Content) -> Content:
+    """All of study.json. `failures` has ARM-SEED -> why it did not come to its end."""
+    study = plan.study
+    bodies = {arm.recipe.body for arm in plan.arms.values()}
+    return {
+        "name": study.name,
+        "about": study.about,
+        "finished": not failures and len(outcomes.runs) == len(plan.arms) * len(study.seeds),
+        "seeds": list(study.seeds),
+        "budget": study.budget.model_dump(exclude_none=True),
+        "baseline": study.baseline,
+        "dev_rows": {task: rows for arm in plan.arms.values() for task, rows in arm.dev_rows.items()},
+        "resamples": bootstrap.ROUNDS,
+        "claims": [_verdict(verdict, len(study.claims)) for verdict in judge(study.claims, outcomes)],
+        "arms": {name: _arm(plan, arm, outcomes) for name, arm in plan.arms.items()},
+        "differences": _differences(plan, outcomes),
+        "conflicts": {name: found for name in plan.arms if (found := _conflicts(name, outcomes))},
+        "failures": failures,
+        "caveats": [CONTAMINATED] if "packaged:minilm-l6" in bodies else [],
+        "bodies": sorted(bodies),
+        "environment": environment,
+    }
+
+
+def measured_metrics(plan: StudyPlan, arm: PlannedArm) -> list[str]:
+    """Each task's primary metric, the overall score, and what claims ask for."""
+    own = [f"{task}.{names[0]}" for task, names in arm.metrics.items()]
+    asked = [claim.metric for claim in plan.study.claims if arm.name in (claim.better, claim.worse)]
+    return list(dict.fromkeys([*own, *(["overall"] if len(own) > 1 else []), *asked]))
+
+
+def _verdict(verdict: Verdict, claims: int) -> Content:
+    claim, own = verdict.claim, verdict.difference
+    return {
+        "text": claim.text,
+        "verdict": verdict.word,
+        "why": verdict.why,
+        "better": claim.better,
+        "worse": claim.worse,
+        "metric": claim.metric,
+        "on": claim.on,
+        "margin": claim.margin,
+        "seeds": list(verdict.seeds),
+        **_figures(own),
+        "p": verdict.p,
+        "p_corrected": verdict.adjusted,
+        "claims_asked": claims,
+        "smallest_difference": verdict.smallest,
+        **({"at_most_cost": claim.at_most_cost, "cost": claim.cost} if claim.at_most_cost is not None else {}),
+        "cost_ratios": list(verdict.cost_ratios),
+    }
+
+
+def _figures(own: Estimate | None) -> Content:
+    if own is None:
+        return {"difference": None, "low": None, "high": None, "standard_error": None, "degrees_of_freedom": None}
+    low, high = own.interval
+    return {
+        "difference": own.value,
+        "low": low,
+        "high": high,
+        "standard_error": own.error,
+        "degrees_of_freedom": own.freedom,
+    }
+
+
+def _arm(plan: StudyPlan, arm: PlannedArm, outcomes: Outcomes) -> Content:
+    study_arm = plan.study.arms[arm.name]
+    seeds = outcomes.seeds(arm.name)
+    name = study_arm.published
+    published = library()[name].published if name is not None else None
+    return {
+        "changes": study_arm.changes,
+        "tasks": list(arm.recipe.tasks),
+        "steps": arm.steps,
+        "seeds": list(seeds),
+        "metrics": {
+            metric: _score(metric, outcomes.measured(arm.name, metric))
+            for metric in measured_metrics(plan, arm)
+            if seeds
+        },
+        "train": {str(seed): outcomes.runs[arm.name, seed].train for seed in seeds},
+        "cost": {
+            kind: {"mean": float(np.mean(costs)), "seeds": dict(zip(map(str, seeds), costs.tolist(), strict=True))}
+            for kind in ("seconds", "tokens", "peak_memory")
+            if len(costs := outcomes.cost(arm.name, kind))
+        },
+        "published": {"recipe": name, **published.figures()} if published is not None else None,
+        "notes": arm.notes,
+    }
+
+
+def _score(metric: str, measured: Measured) -> Content:
+    lower = metric != "overall" and METRICS[metric.split(".", 1)[1]].lower_is_better
+    sign = -1.0 if lower else 1.0
+    own = estimate(measured)
+    low, high = own.interval if own is not None else (None, None)
+    if own is not None and lower:
+        low, high = -own.interval[1], -own.interval[0]
+    values = (sign * measured.values).tolist()
+    return {
+        "mean": _known(float(np.mean(values))),
+        "low": low,
+        "high": high,
+        "seeds": {str(seed): _known(value) for seed, value in zip(measured.seeds, values, strict=True)},
+    }
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _differences(plan: StudyPlan, outcomes: Outcomes) -> list[Content]:
+    """Every arm against the baseline, by the metrics that both have."""
+    base = plan.arms[plan.study.baseline]
+    found: list[Content] = []
+    for arm in plan.arms.values():
+        if arm is base or not (outcomes.seeds(arm.name) and outcomes.seeds(base.name)):
+            continue
+        shared = set(measured_metrics(plan, base))
+        for metric in measured_metrics(plan, arm):
+            if metric in shared and (metric != "overall" or set(arm.metrics) == set(base.metrics)):
+                one, two = (outcomes.measured(name, metric) for name in (arm.name, base.name))
+                own = difference(one, two)
+                figures = _figures(own) | {"difference": _known(gap(one, two))}
+                found.append({"arm": arm.name, "metric": metric, **figures, "p": own.p(0.0) if own else None})
+    return found
+
+
+def _conflicts(arm: str, outcomes: Outcomes) -> list[Content]:
+    """How the gradients of each pair of tasks lay to each other, over the seeds of an arm."""
+    logged = [outcomes.runs[arm, seed].conflicts for seed in outcomes.seeds(arm)]
+    found = []
+    for pair in dict.fromkeys(pair for own in logged for pair in own):
+        cosines = np.array([own[pair][0] for own in logged if pair in own])
+        # every step has its own rows, so the seeds are all there is to draw again
+        own = estimate(Measured(tuple(range(len(cosines))), cosines, np.repeat(cosines[None], 2, axis=0)))
+        low, high = own.interval if own is not None else (None, None)
+        opposed = float(np.mean([own[pair][1] for own in logged if pair in own]))
+        verdict = "undecided" if low is None or low <= 0 <= (high or 0.0) else "conflict" if low < 0 else "agree"
+        entry: dict[str, Any] = {"tasks": pair.split("|"), "cosine": float(cosines.mean()), "low": low, "high": high}
+        found.append(entry | {"opposed": opposed, "verdict": verdict})
+    return found

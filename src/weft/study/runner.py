@@ -1,0 +1,142 @@
+"""Runs a study: what is done is skipped, what fails is recorded, and the rest goes on."""
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.content import Content, differences
+from weft.errors import Interrupted, UserError
+from weft.recipe import as_dict
+from weft.study.executors import Executor
+from weft.study.executors.base import Ended
+from weft.study.format import parse_study, study_content, study_toml
+from weft.study.outcomes import Outcomes, read_outcome
+from weft.study.page import study_page
+from weft.study.plan import PlannedArm, StudyPlan
+from weft.study.result import study_result
+from weft.study.tables import markdown
+from weft.study.worker import Job, is_done
+from weft.training.run_folder import RunFolder
+
+Said = Callable[[str], None]
+SHOWN, LETTERS = 6, 80
+"""differences to another study that are shown, and letters of each value"""
+
+
+def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Content:
+    """Train what is missing, judge the claims, and write everything into `out`; returns study.json's content."""
+    _refuse_other_study(plan, out)
+    folder = RunFolder(out, resume=True)  # held by one process at a time
+    try:
+        (out / "study.toml").write_text(study_toml(plan.study), encoding="utf-8")
+        for name in ("runs", "logs"):
+            (out / name).mkdir(exist_ok=True)
+        failures = _train_missing(plan, out, executor, say)
+        result = collect(plan, out, failures)
+        folder.write_json("study.json", result)
+        (out / "study.md").write_text(markdown(result), encoding="utf-8")
+        (out / "study.html").write_text(study_page(result), encoding="utf-8")
+        return result
+    finally:
+        folder.close()
+
+
+def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> Content:
+    """What study.json holds, from the run folders that are there."""
+    runs = {}
+    environment: Content = {}
+    for arm, seed in sorted(plan.runs(), key=lambda run: list(plan.arms).index(run[0].name)):
+        folder = run_folder(out, arm, seed)
+        if is_done(folder):
+            runs[arm.name, seed] = read_outcome(folder, arm.metrics)
+            environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    return study_result(plan, Outcomes(runs), failures, environment)
+
+
+def run_folder(out: Path, arm: PlannedArm, seed: int) -> Path:
+    return out / "runs" / f"{arm.name}-{seed}"
+
+
+def _refuse_other_study(plan: StudyPlan, out: Path) -> None:
+    """Runs of two studies in one folder would make a table that no study describes."""
+    file = out / "study.toml"
+    if not file.is_file():
+        if out.exists() and (not out.is_dir() or any(path.name != ".lock" for path in out.iterdir())):
+            raise UserError(f"{out}: is there and is not a study; choose another folder with -o")
+        return
+    before = study_content(parse_study(file.read_text(encoding="utf-8"), str(file)))
+    found = differences(before, study_content(plan.study))
+    changes = [f"{key}: was {_short(old)}, is now {_short(new)}" for key, old, new in found[:SHOWN]]
+    changes += [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    if changes:
+        raise UserError(
+            f"{out}: was started as another study ({'; '.join(changes)}); "
+            "go on with the study it was started with, or choose another folder with -o"
+        )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
+
+
+def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> dict[str, str]:
+    """ARM-SEED -> why it failed, of all runs that did."""
+    threads = max(1, torch.get_num_threads() // executor.jobs) if executor.jobs > 1 else None
+    jobs = [_job(plan, out, arm, seed, threads) for arm, seed in plan.runs()]
+    missing = [job for job in jobs if not is_done(Path(job.out))]
+    if len(missing) < len(jobs):
+        say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are done already")
+    failures = {}
+    with _stops_like_ctrl_c():
+        ends = executor.run(missing)
+        try:
+            for number, ended in enumerate(ends, start=len(jobs) - len(missing) + 1):
+                if ended.failure is not None:
+                    failures[ended.job.name] = ended.failure
+                say(f"[{number}/{len(jobs)}] {_news(ended)}")
+        except KeyboardInterrupt:
+            ends.close()  # type: ignore[attr-defined]  # an executor's `run` is a generator
+            raise Interrupted("stopped; every run is saved as far as it came. The same command goes on") from None
+    return failures
+
+
+def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> Job:
+    name = f"{arm.name}-{seed}"
+    return Job(
+        name=name,
+        recipe=as_dict(arm.recipe.model_copy(update={"seed": seed})),
+        steps=arm.steps,
+        out=str(run_folder(out, arm, seed).resolve()),
+        log=str((out / "logs" / f"{name}.log").resolve()),
+        device=plan.device,
+        threads=threads,
+    )
+
+
+def _news(ended: Ended) -> str:
+    if ended.failure is not None:
+        return f"{ended.job.name}: failed: {ended.failure} (all it said is in {ended.job.log})"
+    result: dict[str, Any] = json.loads((Path(ended.job.out) / "result.json").read_text(encoding="utf-8"))
+    scores = {task: next(iter(own.values())) for task, own in result["dev"].items()}
+    shown = "  ".join(f"{task} {'undefined' if value is None else f'{value:.3f}'}" for task, value in scores.items())
+    return f"{ended.job.name}: {shown}  ({result['seconds']:.0f} s)"
+
+
+@contextmanager
+def _stops_like_ctrl_c() -> Iterator[None]:
+    """SIGTERM stops a study in order, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

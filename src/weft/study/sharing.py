@@ -1,0 +1,72 @@
+"""Did sharing help? A study of a multitask recipe against each of its tasks on a body of its own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.content import Content
+from weft.errors import UserError
+from weft.experiment import assemble
+from weft.recipe import Recipe, as_dict
+from weft.study.format import Arm, Budget, Claim, Source, Study
+from weft.study.plan import per_step, tokens_per_row
+
+SHARED = "shared"
+LOGGED = 50
+"""steps of a run on which the conflicts of the tasks' gradients are logged"""
+
+
+def sharing_study(recipe: Recipe, *, seeds: Sequence[int], steps: int | None, device: str = "auto") -> Source:
+    """The recipe beside one arm for each task at equal steps, and one at equal compute.
+
+    At equal steps a task's own body takes as many steps as the shared one. At equal compute it reads as many tokens as
+    the shared one reads of all tasks together.
+    """
+    if len(recipe.tasks) < 2:
+        raise UserError(f"sharing: {recipe.name} has one task; there is nothing that shares its body")
+    made = assemble(recipe, steps=steps, device=device)
+    tokens = round(per_step(made, tokens_per_row(made)) * made.plan.steps)
+    mixed = any(
+        len(made.plan.window(step).tasks) > 1 for step in range(0, made.plan.steps, max(1, made.plan.steps // 20))
+    )
+    every = {"log.conflicts_every": max(1, made.plan.steps // LOGGED)} if mixed else {}
+    arms = {SHARED: Arm(recipe=as_dict(recipe), changes=every)}
+    claims = []
+    for task in recipe.tasks:
+        metric = f"{task}.{made.network.task(task).metrics[0]}"
+        for suffix, words, budget in (
+            ("steps", "at equal steps", None),
+            ("compute", "at equal compute", Budget(tokens=tokens)),
+        ):
+            name = f"{task}-{suffix}"
+            arms[name] = Arm(recipe=alone(recipe, task), budget=budget)
+            text = f"{task} gains from the shared body {words}"
+            claims.append(Claim(text=text, better=SHARED, worse=name, metric=metric))
+    study = Study(
+        name=f"sharing-{_plain(recipe.name)}",
+        about="One body for all tasks, against a body for each task: at equal steps, and at as many tokens as all "
+        "tasks together. A difference above 0 is what sharing gained, one below 0 what it lost. The time of the shared "
+        "body includes the log of conflicts.",
+        seeds=tuple(seeds),
+        budget=Budget(steps=made.plan.steps),
+        baseline=SHARED,
+        arms=arms,
+        claims=tuple(claims),
+    )
+    return Source(study, Path())
+
+
+def alone(recipe: Recipe, task: str) -> Content:
+    """The recipe with one task, without what needs several: surgery, weighting, turns, shared heads, conflicts."""
+    content = as_dict(recipe)
+    own = {key: value for key, value in content["tasks"][task].items() if key != "share_head"}
+    content |= {"name": task, "tasks": {task: own}, "schedule": {"name": "sequential"}}
+    for key in ("surgery", "weighting"):
+        content.pop(key, None)
+    content["log"] = {key: value for key, value in content["log"].items() if not key.startswith("conflicts")}
+    for phase in content.get("phases", ()):
+        phase.pop("schedule", None)
+    return content
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)

@@ -1,0 +1,106 @@
+"""One run of a study, in a process of its own."""
+
+import contextlib
+import os
+import shutil
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from weft import experiment
+from weft.content import Content
+from weft.errors import Interrupted, RunError, UserError
+from weft.recipe import parse_recipe
+from weft.training.checkpoint import Progress
+from weft.training.step import StepReport
+from weft.training.trainer import Evaluation
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a process needs to know, as plain values that travel anywhere."""
+
+    name: str
+    """ARM-SEED"""
+    recipe: Content
+    steps: int
+    out: str
+    log: str
+    device: str
+    threads: int | None
+    """how many torch may use; its own choice unless said"""
+
+
+class _Log:
+    """Follows a run into its log file."""
+
+    def started(self, progress: Progress, steps: int) -> None:
+        print(f"step {progress.step} of {steps}", flush=True)
+
+    def stepped(self, step: int, report: StepReport, seconds: float) -> None: ...
+
+    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:  # noqa: ARG002
+        print(f"after {evaluation.step} steps: overall {evaluation.overall:.4f}", flush=True)
+
+    def noted(self, message: str) -> None:
+        print(f"note: {message}", flush=True)
+
+
+def run_job(job: Job) -> int:
+    """Train one run, or go on with it; everything it says goes into its log. Returns an exit code."""
+    with (
+        Path(job.log).open("a", encoding="utf-8") as log,
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+    ):
+        print(f"process {os.getpid()}", flush=True)
+        try:
+            _train(job)
+            return 0
+        except Interrupted:
+            return INTERRUPTED
+        except (UserError, RunError) as error:
+            print(error)
+            return 1
+        except Exception as error:  # a fault of one run is recorded, and the others go on
+            traceback.print_exc()
+            print(f"{type(error).__name__}: {error}")
+            return 1
+
+
+def _train(job: Job) -> None:
+    if job.threads is not None:
+        torch.set_num_threads(job.threads)
+    out = Path(job.out)
+    recipe = parse_recipe(job.recipe, job.name)
+    experiment.train(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True)
+    shutil.rmtree(out / "checkpoints", ignore_errors=True)  # a run that has ended needs none, and they are large
+
+
+def is_done(out: Path) -> bool:
+    return (out / "result.json").is_file()
+
+
+def last_words(job: Job) -> str:
+    """The last line of a run's log."""
+    try:
+        lines = Path(job.log).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "left no message"
+
+
+def die_with(parent: int) -> None:
+    """End at once when the process that started this one is gone: nobody would hear of the run's end."""
+    import threading
+    from multiprocessing.connection import wait
+
+    def watch() -> None:
+        wait([parent])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,196 @@
+"""The sweep file: which keys of which recipe to search, and how."""
+
+import math
+from collections.abc import Mapping
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from weft.content import parse_toml, read_text, toml_value
+from weft.errors import UserError
+from weft.evaluation.metrics import DEFAULTS, METRICS
+from weft.recipe import Recipe, load_recipe
+from weft.variants import Config, parse
+
+Point = Mapping[str, Any]
+"""One value for every searched key."""
+
+
+class Range(Config):
+    """Numbers between two ends; whole numbers where both ends are."""
+
+    low: int | float
+    """the smallest value"""
+    high: int | float
+    """the largest value"""
+    log: bool = False
+    """whether 1e-5 to 1e-4 counts as much as 1e-4 to 1e-3"""
+    step: int | float | None = Field(default=None, gt=0)
+    """only `low`, `low + step`, ...; any value unless said"""
+
+    @model_validator(mode="after")
+    def _ends(self) -> "Range":
+        if not self.low < self.high:
+            raise ValueError(f"`low` is {self.low} and `high` is {self.high}; `low` must be the smaller one")
+        if self.log and (self.low <= 0 or self.step is not None):
+            raise ValueError("`log` needs a `low` above 0 and no `step`")
+        return self
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+def _form(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        return "list"
+    return "range" if isinstance(value, dict | Range) else None
+
+
+Space = Annotated[
+    Annotated[tuple[Any, ...], Tag("list"), Field(min_length=1)] | Annotated[Range, Tag("range")],
+    Discriminator(
+        _form,
+        custom_error_type="space",
+        custom_error_message="Expected a list of values, or a table such as { low = 1e-5, high = 1e-3, log = true }",
+    ),
+]
+
+
+class Budget(Config):
+    steps: int = Field(ge=1)
+    """optimizer steps of every trial, as in `weft train --budget steps=N`"""
+
+
+class Prune(Config):
+    """A trial whose best dev score so far is below the median of the others' at that epoch is stopped."""
+
+    trials: int = Field(default=5, ge=1)
+    """so many finish before any is stopped"""
+    epochs: int = Field(default=1, ge=1)
+    """no trial is stopped before so many epochs"""
+
+
+def _switch(value: Any) -> Any:
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
+class Sweep(Config):
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    """how its runs are called"""
+    base: str
+    """the recipe: a file, relative to the sweep, or a shipped name"""
+    sampler: Literal["grid", "random", "tpe"] = "tpe"
+    """every combination, random ones, or those that look promising after what was seen"""
+    trials: int | None = Field(default=None, ge=1)
+    """how many runs in total; a grid has as many as it has points unless said"""
+    metric: str = "overall"
+    """what is searched for: overall, or such as similarity.pearson; on dev, of the model that a trial keeps"""
+    budget: Budget | None = None
+    """what every trial may cost; the recipe's own length unless said"""
+    prune: Annotated[Prune | None, BeforeValidator(_switch)] = None
+    """stop trials that fall behind: true, or { trials, epochs }"""
+    seed: int = Field(default=11711, ge=0)
+    """of the search; the trials have the recipe's"""
+    search: dict[str, Space] = Field(min_length=1)
+    """recipe keys as in --set, each with a list of values or a range"""
+
+    @field_validator("search")
+    @classmethod
+    def _no_value_twice(cls, search: dict[str, Space]) -> dict[str, Space]:
+        for key, space in search.items():
+            if not isinstance(space, Range):
+                texts = [toml_value(value) for value in space]
+                twice = [text for text in texts if texts.count(text) > 1]
+                if twice:
+                    raise ValueError(f"{key} lists {twice[0]} twice")
+        return search
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Sweep":
+        ranges = [key for key, space in self.search.items() if isinstance(space, Range)]
+        if self.sampler == "grid" and ranges:
+            raise ValueError(f"a grid needs lists, but search.{ranges[0]} is a range; list its values, or choose tpe")
+        if self.sampler != "grid" and self.trials is None:
+            raise ValueError(f"the sampler {self.sampler!r} has no end of its own; say how many `trials`")
+        if self.prune and self.budget:
+            raise ValueError("with a `budget` a trial is scored at its end alone, so `prune` could never act; keep one")
+        return self
+
+    @property
+    def planned(self) -> int:
+        """How many trials there will be."""
+        if self.sampler != "grid":
+            return int(self.trials or 0)
+        points = math.prod(len(space) for space in self.search.values() if not isinstance(space, Range))
+        return min(points, self.trials or points)
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.metric != "overall" and METRICS[self.metric.rpartition(".")[2]].lower_is_better
+
+    def grid(self) -> list[Point]:
+        """Every combination, the last key changing fastest."""
+        lists = [space for space in self.search.values() if not isinstance(space, Range)]
+        return [dict(zip(self.search, values, strict=True)) for values in product(*lists)]
+
+
+def load_sweep(source: str) -> Sweep:
+    """A sweep from a file or by its shipped name, the path of its base made absolute."""
+    path = Path(source)
+    if path.is_file():
+        where, text = str(path), read_text(path, "a sweep")
+    elif path.suffix == ".toml":
+        raise UserError(f"{path}: there is no such file")
+    elif source in shipped_sweeps():
+        where, text = source, shipped_sweeps()[source]
+    else:
+        known = ", ".join(shipped_sweeps())
+        raise UserError(f"{source}: is neither a file nor a shipped sweep; expected a .toml file, or one of {known}")
+    sweep = parse(Sweep, parse_toml(text, where), where)
+    beside = path.parent / sweep.base
+    if path.is_file() and beside.is_file():
+        return sweep.model_copy(update={"base": str(beside.resolve())})
+    return sweep
+
+
+def shipped_sweeps() -> dict[str, str]:
+    """Name -> text of the sweeps that come with weft."""
+    files = (resources.files("weft") / "sweeps").iterdir()
+    return {f.name.removesuffix(".toml"): f.read_text(encoding="utf-8") for f in files if f.name.endswith(".toml")}
+
+
+def recipe_at(sweep: Sweep, point: Point, data_dir: Path | None, name: str | None = None) -> Recipe:
+    """The base with the keys of a point, set as `--set` sets them."""
+    values = {**point, "name": name} if name else point
+    settings = [f"{key}={toml_value(value)}" for key, value in values.items()]
+    return load_recipe(sweep.base, settings=settings, data_dir=data_dir)
+
+
+def check_points(sweep: Sweep, data_dir: Path | None) -> Recipe:
+    """Refuse a value that the recipe refuses, before anything is trained; returns the recipe at the first point."""
+    ends = {key: (space.low, space.high) if isinstance(space, Range) else space for key, space in sweep.search.items()}
+    first = {key: values[0] for key, values in ends.items()}
+    recipe = recipe_at(sweep, first, data_dir)
+    for key, values in ends.items():
+        for value in values[1:]:
+            recipe_at(sweep, {**first, key: value}, data_dir)
+    _check_metric(sweep, recipe)
+    if sweep.prune and recipe.epochs == 1:
+        raise UserError("prune: the recipe has one epoch, so trials are scored at their end alone; leave `prune` out")
+    return recipe
+
+
+def _check_metric(sweep: Sweep, recipe: Recipe) -> None:
+    if sweep.metric == "overall":
+        return
+    task, _, metric = sweep.metric.rpartition(".")
+    if task not in recipe.tasks:
+        expected = f"overall, or TASK.METRIC with TASK one of {', '.join(recipe.tasks)}"
+        raise UserError(f"metric: found {sweep.metric!r}, expected {expected}")
+    known = recipe.tasks[task].metrics or DEFAULTS[recipe.tasks[task].kind]
+    if metric not in known:
+        raise UserError(f"metric: found {metric!r} for {task}, which is scored by {', '.join(known)}")

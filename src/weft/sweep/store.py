@@ -1,0 +1,203 @@
+"""The trials of a sweep, in a database that any number of processes share.
+
+A process that works on a trial holds the lock of its run folder's name. The kernel drops the lock of a dead process, so
+a trial that runs but is not locked was cut off: whoever comes next goes on with it.
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from weft.content import differences, toml_value
+from weft.errors import RunError, UserError
+from weft.randomness import derive, generator
+from weft.sweep.config import Point, Range, Sweep
+
+try:
+    import optuna
+    from optuna.trial import FrozenTrial, TrialState
+except ImportError:
+    raise UserError('a sweep needs Optuna; pip install "weft[sweep]"') from None
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+PATIENCE_OF_SQLITE = 60
+"""seconds that a process waits for another one's write"""
+
+
+BEFORE_THE_DATABASE = {"trials", ".locks", ".lock"}
+"""what a process that started a moment ago may have made"""
+
+
+class Behind(Exception):
+    """A trial does worse than the others did at this point."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A trial that is this process's to run."""
+
+    number: int
+    point: Point
+    run: Path
+    goes_on: bool
+    """whether a process that is gone had begun it"""
+    trial: optuna.Trial
+    lock: IO[str]
+
+
+class Store:
+    """`OUT/sweep.db`, and `OUT/trials/NNNN` for the runs."""
+
+    def __init__(self, out: Path, sweep: Sweep, settings: dict[str, Any]) -> None:
+        """`settings` say what the sweep is; going on with another one is refused."""
+        self.out = out
+        self.sweep = sweep
+        self.trials = out / "trials"
+        self.locks = out / ".locks"
+        database = out / "sweep.db"
+        if out.exists() and not (out.is_dir() and (database.exists() or _names(out) <= BEFORE_THE_DATABASE)):
+            raise UserError(f"{out}: exists and is no sweep; choose another folder with -o")
+        try:
+            self.trials.mkdir(parents=True, exist_ok=True)
+            self.locks.mkdir(exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{out}: cannot be written ({error.strerror})") from None
+        with self.alone():
+            storage = optuna.storages.RDBStorage(
+                f"sqlite:///{database}", engine_kwargs={"connect_args": {"timeout": PATIENCE_OF_SQLITE}}
+            )
+            self.study = optuna.create_study(
+                storage=storage,
+                study_name=sweep.name,
+                direction="minimize" if sweep.lower_is_better else "maximize",
+                pruner=self._pruner(),
+                load_if_exists=True,
+            )
+            self._refuse_another(settings)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process of this sweep takes a trial or writes a summary meanwhile."""
+        with (self.out / ".lock").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                yield
+            except optuna.exceptions.StorageInternalError as error:
+                raise RunError(f"{self.out / 'sweep.db'}: cannot be read or written ({error.__cause__})") from None
+
+    def take(self) -> Claim | None:
+        """A trial that was cut off, or else the next new one; None when all are done or in other hands."""
+        with self.alone():
+            trials = self.all()
+            for trial in trials:
+                if trial.state == TrialState.RUNNING and (lock := self._lock(trial.number)):
+                    # Optuna has no public way back to a trial that another process began
+                    self.study.sampler = self._sampler(trial.number)
+                    return self._claim(optuna.Trial(self.study, trial._trial_id), lock, goes_on=True)
+            # one that waits was put in the queue by a process that was killed before it took it
+            number = next((t.number for t in trials if t.state == TrialState.WAITING), len(trials))
+            if number >= self.sweep.planned:
+                return None
+            lock = self._lock(number)
+            assert lock is not None, "a trial that nobody began is nobody's"
+            if self.sweep.sampler == "grid" and number == len(trials):
+                self.study.enqueue_trial({key: toml_value(value) for key, value in self._grid()[number].items()})
+            self.study.sampler = self._sampler(number)
+            return self._claim(self.study.ask(), lock, goes_on=False)
+
+    def finish(self, claim: Claim, state: str, score: float | None = None, why: str | None = None) -> None:
+        """`state` is COMPLETE (with a score), PRUNED or FAIL (with a reason)."""
+        with self.alone():
+            if why is not None:
+                claim.trial.set_user_attr("why", why)
+            self.study.tell(claim.number, score, TrialState[state])
+            claim.lock.close()
+
+    def report(self, claim: Claim, epoch: int, score: float) -> None:
+        """Tell how a trial does after an epoch; raises Behind if it should not go on."""
+        with self.alone():
+            if epoch not in self.all()[claim.number].intermediate_values:
+                claim.trial.report(score, epoch)  # a trial that goes on may repeat an evaluation
+            behind = claim.trial.should_prune()
+        if behind:
+            raise Behind
+
+    def all(self) -> list[FrozenTrial]:
+        return list(self.study.get_trials(deepcopy=False))
+
+    def values(self, trial: FrozenTrial) -> dict[str, Any]:
+        """The values of a trial as the recipe has them; none for a key that it did not get to."""
+        found = {}
+        for key, space in self.sweep.search.items():
+            if key in trial.params:
+                chosen = trial.params[key]
+                found[key] = chosen if isinstance(space, Range) else space[_texts(space).index(chosen)]
+        return found
+
+    def run_of(self, number: int) -> Path:
+        return self.trials / f"{number:04d}"
+
+    def _claim(self, trial: optuna.Trial, lock: IO[str], *, goes_on: bool) -> Claim:
+        return Claim(trial.number, self._point(trial), self.run_of(trial.number), goes_on, trial, lock)
+
+    def _lock(self, number: int) -> IO[str] | None:
+        handle = (self.locks / f"{number:04d}").open("w")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            handle.close()
+            return None
+        return handle
+
+    def _grid(self) -> list[Point]:
+        """In random order, so that a part of the grid is a fair one."""
+        grid = self.sweep.grid()
+        return [grid[i] for i in generator(self.sweep.seed, "grid").permutation(len(grid))]
+
+    def _sampler(self, number: int) -> optuna.samplers.BaseSampler:
+        """Each trial draws from a seed of its own: a sweep that goes on does not draw the first points again."""
+        seed = derive(self.sweep.seed, number, "sweep") % 2**32
+        samplers = optuna.samplers
+        return samplers.TPESampler(seed=seed) if self.sweep.sampler == "tpe" else samplers.RandomSampler(seed=seed)
+
+    def _pruner(self) -> optuna.pruners.BasePruner:
+        wanted = self.sweep.prune
+        if wanted is None:
+            return optuna.pruners.NopPruner()
+        return optuna.pruners.MedianPruner(n_startup_trials=wanted.trials, n_warmup_steps=wanted.epochs)
+
+    def _point(self, trial: optuna.Trial) -> Point:
+        """A value for every key; those that a trial has already stay."""
+        return {key: _suggest(trial, key, space) for key, space in self.sweep.search.items()}
+
+    def _refuse_another(self, settings: dict[str, Any]) -> None:
+        before = self.study.user_attrs.get("sweep")
+        if before is None:
+            self.study.set_user_attr("sweep", settings)
+            return
+        changes = [f"{key}: was {old!r}, is now {new!r}" for key, old, new in differences(before, settings)]
+        if changes:
+            raise UserError(
+                f"{self.out}: holds another sweep ({'; '.join(changes)}); only `trials` may change when a sweep goes "
+                "on; choose another folder with -o"
+            )
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def _suggest(trial: optuna.Trial, key: str, space: tuple[Any, ...] | Range) -> Any:
+    if not isinstance(space, Range):  # Optuna chooses among texts, so that tables and lists can be chosen too
+        texts = _texts(space)
+        return space[texts.index(trial.suggest_categorical(key, texts))]
+    if space.is_whole:
+        return trial.suggest_int(key, int(space.low), int(space.high), step=int(space.step or 1), log=space.log)
+    return trial.suggest_float(key, space.low, space.high, step=space.step, log=space.log)
+
+
+def _texts(values: tuple[Any, ...]) -> list[str]:
+    return [toml_value(value) for value in values]

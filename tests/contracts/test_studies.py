@@ -1,0 +1,35 @@
+"""Every shipped study can be planned, small and full, and all claims worth testing are asked."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_shipped_recipes import place  # noqa: F401  # a fixture
+from weft.study.format import Source, load_study, shipped_studies
+from weft.study.plan import plan_study
+
+
+def claims_of(name: str) -> set[int]:
+    """The claims that a study's first line names."""
+    return set(map(int, re.findall(r"\d+", shipped_studies()[name].splitlines()[0].partition(":")[0])))
+
+
+def test_all_thirteen_claims_are_asked() -> None:
+    assert sorted(claim for name in shipped_studies() for claim in claims_of(name)) == list(range(1, 14))
+
+
+@pytest.mark.parametrize("name", shipped_studies())
+def test_a_shipped_study_can_be_planned(name: str, place: Path) -> None:  # noqa: F811
+    found = load_study(name).study
+    assert found.name == name
+    assert len(found.seeds) >= 3
+    assert found.claims
+    asked = {arm for claim in found.claims for arm in (claim.better, claim.worse)}
+    assert found.baseline in asked
+    assert len(found.enlarged().seeds) > len(found.seeds)
+    small = found.model_copy(update={"set": found.set | {"max_length": 32}})
+    plan = plan_study(Source(small, Path()), data_dir=place / "data", body=str(place / "body"), device="cpu")
+    assert all(arm.steps > 0 for arm in plan.arms.values())
+    recipes = [arm.recipe.model_copy(update={"name": ""}) for arm in plan.arms.values()]
+    assert all(one != two for i, one in enumerate(recipes) for two in recipes[:i]), "two arms are the same"

@@ -1,0 +1,149 @@
+"""Two processes train what one trains, end together, and go on in any number."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.integration.test_resume import wait_for_steps
+from tests.integration.together import free_port, start_together, train_together
+from tests.tiny import recipe_content, write_recipe
+from weft import experiment
+from weft.api import Quiet
+from weft.recipe import load_recipe, parse_recipe
+
+pytestmark = pytest.mark.usefixtures("few_resamples")
+SMART = {"name": "smart", "weight": 0.5}
+
+
+def exact(tiny: Path, **changes: Any) -> dict[str, Any]:
+    """float64 without dropout: nothing but the order of sums may differ. Batches of 1, 8 and 5 rows; sets end oddly."""
+    optimizer = {"lr": 1e-3, "weight_decay": 0.01, "clip": 1.0, "precision": "fp64", **changes.pop("optimizer", {})}
+    content = recipe_content(tiny, epochs=1, dropout=0.0, body_dropout=0.0, optimizer=optimizer, **changes)
+    content["tasks"]["sentiment"]["batch_size"] = 1
+    return content
+
+
+def cases(tiny: Path) -> dict[str, dict[str, Any]]:
+    # The keys' biases have no true gradient. Bregman feeds what rounding moved them by back to AdamW, which makes large
+    # steps of it unless eps is larger.
+    smart = exact(tiny, penalties=["l1", "bregman"], optimizer={"eps": 1e-4})
+    smart["tasks"]["paraphrase"]["regularizer"] = SMART
+    return {
+        "sum": exact(tiny, schedule="max-size-cycle"),
+        "uncertainty": exact(tiny, weighting={"name": "uncertainty", "lr": 0.01}, optimizer={"accumulate": 2}),
+        "pcgrad": exact(tiny, surgery="pcgrad", log={"conflicts_every": 2}),
+        "logged": exact(
+            tiny, weighting={"name": "dwa", "every": 1}, log={"conflicts_every": 3, "conflicts_by_layer": True}
+        ),
+        "one task at a time": exact(tiny, schedule="epoch-round-robin", trainable={"name": "layers", "layers": [1]}),
+        "smart and penalties": smart,
+        "dropout": recipe_content(tiny, epochs=1),
+        "dropout again": recipe_content(tiny, epochs=1),
+    }
+
+
+def records(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_equal_runs(one: Path, two: Path) -> None:
+    (last,) = {sorted(run.glob("checkpoints/step-*"))[-1].name for run in (one, two)}
+    for file in ("weights.safetensors", "optimizer.safetensors"):
+        weights, others = (load_file(run / "checkpoints" / last / file) for run in (one, two))
+        assert weights.keys() == others.keys()
+        for name, tensor in weights.items():
+            torch.testing.assert_close(tensor, others[name], rtol=0, atol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
+    for ours, theirs in zip(records(one), records(two), strict=True):
+        assert_close({**ours, "seconds": 0}, {**theirs, "seconds": 0})
+
+
+def assert_close(one: Any, two: Any) -> None:
+    if isinstance(one, dict):
+        assert one.keys() == two.keys()
+        for key in one:
+            assert_close(one[key], two[key])
+    else:
+        assert one == (pytest.approx(two, abs=1e-9) if isinstance(one, float) else two)
+
+
+@pytest.fixture(scope="module")
+def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases, trained by two processes."""
+    folder = tmp_path_factory.mktemp("together")
+    train_together(folder, cases(tiny))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "uncertainty", "pcgrad", "logged", "one task at a time", "smart and penalties"]
+)
+def test_two_processes_equal_one(
+    name: str, tiny: Path, together: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "randn_like", torch.ones_like)
+    experiment.train(parse_recipe(cases(tiny)[name], name), tmp_path / "one", Quiet(), device="cpu")
+    assert_equal_runs(tmp_path / "one", together / name)
+    assert len([r for r in records(tmp_path / "one") if r["event"] == "step"]) >= 3
+
+
+def test_draws_are_repeated_exactly_and_differ_between_processes(tiny: Path, together: Path, tmp_path: Path) -> None:
+    one, two = (load_file(together / name / "model" / "model.safetensors") for name in ("dropout", "dropout again"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    experiment.train(parse_recipe(recipe_content(tiny, epochs=1), "alone"), tmp_path / "alone", Quiet(), device="cpu")
+    logs = [records(run) for run in (tmp_path / "alone", together / "dropout")]
+    steps = [[record for record in log if record["event"] == "step"] for log in logs]
+    assert [step["rows"] for step in steps[0]] == [step["rows"] for step in steps[1]]
+    assert steps[0][0]["losses"] != steps[1][0]["losses"]
+
+
+def torchrun(*arguments: Any) -> list[str]:
+    master = ["--master-addr", "127.0.0.1", "--master-port", str(free_port())]
+    return ["-m", "torch.distributed.run", "--nproc-per-node", "2", *master, "-m", "weft", *map(str, arguments)]
+
+
+def workers(parent: int) -> dict[int, psutil.Process]:
+    """rank -> process"""
+    return {int(child.environ()["RANK"]): child for child in psutil.Process(parent).children(recursive=True)}
+
+
+def test_a_lost_process_ends_the_others_and_one_goes_on_alone(tiny: Path, tmp_path: Path) -> None:
+    file = write_recipe(tmp_path, exact(tiny) | {"epochs": 30, "checkpoint": {"every_steps": 10}})
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, *torchrun("train", file, "-o", out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_steps(out, 25)
+    workers(process.pid)[1].send_signal(signal.SIGKILL)
+    said, errors = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "process 0 of 2: another process of this run is gone" in errors
+    assert "go on with --resume, with any number of processes" in errors
+    assert said.count("after 0 steps") == 1, "the first process alone speaks"
+    environment = json.loads((out / "environment.json").read_text())
+    assert environment["processes"] == 2
+    recipe = load_recipe(file)
+    experiment.train(recipe, out, Quiet(), device="cpu", resume=True)
+    experiment.train(recipe, tmp_path / "straight", Quiet(), device="cpu")
+    assert_equal_runs(tmp_path / "straight", out)
+
+
+def test_what_is_refused_is_told_once_and_without_torchrun_too(tiny: Path, tmp_path: Path) -> None:
+    file = write_recipe(tmp_path, exact(tiny))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "something").touch()
+    first, second = start_together(["-m", "weft", "train", str(file), "-o", str(tmp_path / "run")], 2)
+    _, errors = first.communicate(timeout=300)
+    _, others = second.communicate(timeout=300)
+    assert first.returncode == 2
+    assert "already exists" in errors
+    assert second.returncode == 1
+    assert "already exists" not in others
+    assert "Traceback" not in errors + others

@@ -1,0 +1,251 @@
+"""A file in, a file out: every row once, in order, the same bytes however often the work was cut off."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.exported import write_model
+from tests.texts import WORDS
+from tests.tiny import write_rows
+from weft.bulk.job import Job
+from weft.bulk.parts import parts_folder
+from weft.bulk.work import Answers, Vectors, Work
+from weft.errors import Interrupted, RunError, UserError
+from weft.model import Model, load
+
+ROWS = 60
+TASKS = {
+    "mood": {"like": "sentiment"},
+    "same": {"like": "paraphrase"},
+    "near": {"like": "similarity"},
+    "tags": {"like": "sentiment", "kind": "multilabel"},
+}
+TEXTS = [" ".join(WORDS[(3 * i + k) % len(WORDS)] for k in range(1 + i % 9)) for i in range(ROWS - 3)] + ["fog"] * 3
+
+
+@pytest.fixture(scope="module")
+def folder(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tiny, tmp_path_factory.mktemp("bulk"), TASKS)
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Model:
+    return load(folder, "cpu")
+
+
+class Watch:
+    """A listener that may do something after some shards."""
+
+    def __init__(self, after: int = -1, act: Callable[[], None] | None = None) -> None:
+        self.after, self.act = after, act
+        self.begun_with = -1
+        self.shards = 0
+        self.notes: list[str] = []
+
+    def started(self, done: int, rows: int) -> None:  # noqa: ARG002
+        self.begun_with = done
+
+    def advanced(self, rows: int) -> None:  # noqa: ARG002
+        self.shards += 1
+        if self.shards == self.after and self.act:
+            self.act()
+
+    def noted(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def texts_file(folder: Path, ending: str = ".csv", second: bool = False, name: str = "in") -> Path:
+    rows = [{"id": i, "text": text} | ({"text2": TEXTS[i // 2]} if second else {}) for i, text in enumerate(TEXTS)]
+    path = folder / f"{name}{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=25)
+    elif ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        write_rows(path, rows, delimiter="," if ending == ".csv" else "\t")
+    return path
+
+
+def job(folder: Path, source: Path, output: Path, work: Work = Answers("mood"), **changes: Any) -> Job:  # noqa: B008
+    return Job(folder, work, source, output, **{"device": "cpu", "shard_rows": 7} | changes)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_answers_are_those_of_predict(folder: Path, model: Model, tmp_path: Path, task: str) -> None:
+    pair = task in ("same", "near")
+    source = texts_file(tmp_path, second=pair)
+    assert job(folder, source, tmp_path / "out.parquet", Answers(task)).run(Watch()) == ROWS
+    rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    expected = model.predict(task, TEXTS, [TEXTS[i // 2] for i in range(ROWS)] if pair else None)
+    assert [row.get("label") for row in rows] == [answer.label for answer in expected]
+    assert [row["score"] for row in rows] == pytest.approx([answer.score for answer in expected], rel=2e-6, abs=2e-6)
+    for label, p in (expected[5].probabilities or {}).items():
+        assert rows[5][f"p_{label}"] == pytest.approx(p, abs=2e-6)
+    assert {row["task"] for row in rows} == {task}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_every_format_goes_in(folder: Path, tmp_path: Path, ending: str) -> None:
+    job(folder, texts_file(tmp_path), tmp_path / "expected.csv").run(Watch())
+    job(folder, texts_file(tmp_path, ending), tmp_path / "out.csv").run(Watch())
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
+
+
+@pytest.mark.parametrize("shard_rows", [1, 13, 4096])
+def test_neighbours_in_a_shard_do_not_matter(folder: Path, model: Model, tmp_path: Path, shard_rows: int) -> None:
+    source = texts_file(tmp_path)
+    job(folder, source, tmp_path / "v.npy", Vectors(None), shard_rows=shard_rows).run(Watch())
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), model.embed(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".npy"])
+def test_stopped_and_started_again_gives_the_same_bytes(folder: Path, tmp_path: Path, ending: str) -> None:
+    work: Work = Vectors("near") if ending == ".npy" else Answers("mood")
+    source = texts_file(tmp_path)
+    job(folder, source, tmp_path / f"straight{ending}", work).run(Watch())
+    output = tmp_path / f"out{ending}"
+    for stop in (2, 1, 3):
+        with pytest.raises(Interrupted, match="what is answered is kept in .*parts: go on with the same command"):
+            job(folder, source, output, work).run(Watch(stop, ctrl_c))
+        assert not output.exists()
+    last = Watch()
+    job(folder, source, output, work).run(last)
+    assert last.begun_with == 6 * 7
+    assert last.notes == ["going on after 42 of 60 rows"]
+    assert last.shards == 3
+    assert output.read_bytes() == (tmp_path / f"straight{ending}").read_bytes()
+    assert not parts_folder(output).exists()
+
+
+def begun(folder: Path, source: Path, output: Path) -> None:
+    with pytest.raises(Interrupted):
+        job(folder, source, output).run(Watch(2, ctrl_c))
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"work": Answers("tags")}, "work"),
+        ({"shard_rows": 8}, "shard size"),
+        ({"source": "other"}, "input"),
+        ({"folder": "other"}, "model"),
+    ],
+)
+def test_other_work_begins_anew_and_says_so(
+    folder: Path, tiny: Path, tmp_path: Path, changes: dict[str, Any], what: str
+) -> None:
+    source, output = texts_file(tmp_path), tmp_path / "out.csv"
+    begun(folder, source, output)
+    if changes.get("source"):
+        changes["source"] = texts_file(tmp_path, ".jsonl")
+    if changes.get("folder"):
+        changes["folder"] = write_model(tiny, tmp_path, TASKS, seed=5)
+    watch = Watch()
+    job(**{"folder": folder, "source": source, "output": output} | changes).run(watch)
+    assert watch.notes == [f"{output}.parts is of another {what}: beginning anew"]
+    assert watch.begun_with == 0
+
+
+def test_a_file_that_was_only_touched_is_the_same_file(folder: Path, tmp_path: Path) -> None:
+    source, output = texts_file(tmp_path), tmp_path / "out.csv"
+    begun(folder, source, output)
+    os.utime(source, (1, 1))
+    watch = Watch()
+    job(folder, source, output).run(watch)
+    assert watch.begun_with == 14
+
+
+BAD = {
+    "too few fields": ("70\n", ":62: has 1 fields, the header has 2"),
+    "a NUL byte": ("70,a\0b\n", ":62: column 'text' holds a NUL byte"),
+    "an open quote": ('70,"a\n', ":62: a quote opens here and is not closed"),
+    "not UTF-8": (b"70,caf\xe9\n", ":62: column 'text' holds the byte 0xe9"),
+    "endless": (f"70,{'a' * 1_000_001}\n", ":62: column 'text' is 1,000,001 characters long"),
+}
+
+
+@pytest.mark.parametrize(("row", "message"), BAD.values(), ids=BAD)
+def test_a_bad_last_row_is_heard_of_before_anything_is_done(
+    folder: Path, tmp_path: Path, row: str | bytes, message: str
+) -> None:
+    source, output = texts_file(tmp_path), tmp_path / "out.csv"
+    begun(folder, source, output)
+    kept = {path.name: path.read_bytes() for path in parts_folder(output).iterdir()}
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(source.read_bytes() + (row if isinstance(row, bytes) else row.encode()))
+    for target in (output, tmp_path / "new.csv"):
+        with pytest.raises(UserError, match=message):
+            job(folder, bad, target).run(Watch())
+    assert {path.name: path.read_bytes() for path in parts_folder(output).iterdir()} == kept
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "in.csv", "out.csv.parts"]
+
+
+def test_a_text_of_a_million_characters_is_answered(folder: Path, tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.tsv", [{"text": "fog " * 250_000}, {"text": ""}])
+    assert job(folder, source, tmp_path / "out.csv").run(Watch()) == 2
+
+
+def test_only_the_columns_that_matter_are_read_of_a_parquet_file(folder: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"text": ["fog"], "other": ["a\0b"]}), source)
+    assert job(folder, source, tmp_path / "out.csv").run(Watch()) == 1
+    with pytest.raises(UserError, match="there is no column 'a'; the columns are 'text', 'other'"):
+        job(folder, source, tmp_path / "out.csv", Answers("same")).run(Watch())
+
+
+def test_a_file_that_grows_while_it_is_read(folder: Path, tmp_path: Path) -> None:
+    source, output = texts_file(tmp_path), tmp_path / "out.csv"
+
+    def grow() -> None:
+        with source.open("a") as file:
+            file.write("61,one more\n")
+
+    with pytest.raises(UserError, match="was changed while it was read"):
+        job(folder, source, output).run(Watch(3, grow))
+    assert not output.exists()
+    assert job(folder, source, output).run(Watch()) == ROWS + 1
+
+
+def test_a_full_disk_keeps_what_is_answered(folder: Path, tmp_path: Path) -> None:
+    def full() -> None:
+        raise OSError("No space left on device")
+
+    with pytest.raises(RunError, match=r"No space left on device; what is answered is kept in .*out.csv.parts"):
+        job(folder, texts_file(tmp_path), tmp_path / "out.csv").run(Watch(2, full))
+    assert len(list(parts_folder(tmp_path / "out.csv").glob("*.part"))) == 2
+
+
+def test_a_header_without_rows(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text\n")
+    assert job(folder, tmp_path / "in.csv", tmp_path / "out.csv").run(Watch()) == 0
+    assert (tmp_path / "out.csv").read_text() == "task,label,score,p_bad,p_good\n"
+
+
+def test_what_cannot_be_is_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = texts_file(tmp_path)
+    for changes, message in (
+        ({"executor": "slurm"}, "--executor slurm: expected local or ray"),
+        ({"shard_rows": 0}, "--shard-rows 0: expected at least 1"),
+    ):
+        with pytest.raises(UserError, match=message):
+            job(folder, source, tmp_path / "out.csv", **changes)
+    before = source.read_bytes()
+    with pytest.raises(UserError, match="is the input; choose another output"):
+        job(folder, source, source)
+    assert source.read_bytes() == before
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r'pip install "weft\[cluster\]"'):
+        job(folder, source, tmp_path / "out.csv", executor="ray").run(Watch())
+    assert not parts_folder(tmp_path / "out.csv").exists()

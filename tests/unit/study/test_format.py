@@ -1,0 +1,125 @@
+"""A study file: what it may say, and what it is told when it says something else."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tiny import recipe_content, write_recipe
+from weft.errors import UserError
+from weft.study.format import Budget, load_study, parse_study, study_toml
+from weft.study.plan import arm_recipe, plan_study, steps_of, with_settings
+
+STUDY = """
+name = "s"
+base = "recipe.toml"
+seeds = [1, 2]
+budget = { steps = 4 }
+baseline = "a"
+[set]
+epochs = 3
+[arms.a]
+[arms.b]
+"tasks.similarity.head" = "cosine"
+[[claims]]
+text = "b beats a"
+better = "b"
+worse = "a"
+metric = "similarity.pearson"
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("format")
+    write_recipe(folder, recipe_content(tiny))
+    return folder
+
+
+def written(place: Path, text: str) -> str:
+    (place / "s.toml").write_text(text, encoding="utf-8")
+    return str(place / "s.toml")
+
+
+def test_an_arm_is_the_base_with_the_changes_of_all_and_its_own(place: Path) -> None:
+    source = load_study(written(place, STUDY))
+    a, b = (arm_recipe(source, name) for name in ("a", "b"))
+    assert (a.epochs, b.epochs) == (3, 3)
+    assert (a.tasks["similarity"].head.name, b.tasks["similarity"].head.name) == ("linear", "cosine")
+    assert with_settings(source.study, ["epochs=5"]).set == {"epochs": 5}
+
+
+def test_a_study_reads_back_from_its_own_file() -> None:
+    study = parse_study(
+        STUDY + 'margin = 0.01\n[full]\nseeds = [1]\nbudget = { tokens = 9 }\nset = { "a.b" = 1 }\n', "s"
+    )
+    assert parse_study(study_toml(study), "s") == study
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('baseline = "a"', 'baseline = "c"', "baseline: found 'c', expected one of a, b"),
+        ('better = "b"', 'better = "a"', "against itself"),
+        ("seeds = [1, 2]", "seeds = [1, 1]", "seeds: expected numbers from 0 on, each once"),
+        ("{ steps = 4 }", "{ steps = 4, tokens = 5 }", "budget: a budget has one of"),
+        ("{ steps = 4 }", "{ stesp = 4 }", "budget.stesp: there is no such key; did you mean 'steps'?"),
+        ('base = "recipe.toml"', "", "arms.a has no `recipe`, and the study has no `base`"),
+        ("[arms.a]", "[arms.a]\noptimizer.lr = 1.0", '"optimizer.lr" = ... in quotes'),
+        ("[arms.a]", '[arms.a]\npublished = "9-x"', "is no shipped recipe with published figures"),
+        ('metric = "similarity.pearson"', 'metric = "overall"\non = "gap"', "needs the metric of a task"),
+    ],
+)
+def test_what_is_wrong_is_said(place: Path, old: str, new: str, said: str) -> None:
+    assert old in STUDY
+    with pytest.raises(UserError) as error:
+        load_study(written(place, STUDY.replace(old, new)))
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            '"tasks.similarity.head" = "cosine"',
+            '"tasks.similarity.haed" = 1',
+            "arms.b: tasks.similarity.haed: there is no",
+        ),
+        (
+            'metric = "similarity.pearson"',
+            'metric = "similarity.accuracy"',
+            "claims.0.metric: found 'similarity.accuracy'",
+        ),
+        ("[arms.a]", '[arms.a]\nonly = ["sentimnet"]', "arms.a.only: found 'sentimnet'"),
+        ("[arms.a]", '[arms.a]\n"surgery" = "pcgrad"\n"schedule" = "sequential"', "arm a: surgery: 'pcgrad'"),
+    ],
+)
+def test_what_cannot_be_planned_is_said(place: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(UserError) as error:
+        plan_study(load_study(written(place, STUDY.replace(old, new))))
+    assert said in str(error.value)
+
+
+def test_dev_rows_that_differ_are_refused(place: Path, tiny: Path) -> None:
+    other = tiny / "data" / "similarity-train.tsv"
+    text = STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data.dev" = "{other}"')
+    with pytest.raises(UserError, match="those of similarity differ between 'a' and 'b'"):
+        plan_study(load_study(written(place, text)))
+    data = f'{{ train = "{other}", dev_fraction = 0.5, text = "a", text2 = "b", label = "sim" }}'
+    with pytest.raises(UserError, match="draws other dev rows for every seed"):
+        plan_study(load_study(written(place, STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data" = {data}'))))
+
+
+def test_a_budget_of_examples_or_tokens_becomes_steps(place: Path) -> None:
+    recipe = arm_recipe(load_study(written(place, STUDY)), "a")
+    rows = sum(task.batch_size for task in recipe.tasks.values())
+    assert steps_of(recipe, Budget(examples=10 * rows)) in (10, 11)  # the last batch of a pass is short
+    assert steps_of(recipe, Budget(tokens=1)) == 1
+    alone = recipe.model_copy(update={"schedule": recipe.schedule.model_copy(update={"tasks": ("sentiment",)})})
+    assert steps_of(alone, Budget(examples=40)) in (10, 11, 12)
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(UserError, match="did you mean 'readings'"):
+        load_study("raedings")
+    with pytest.raises(UserError, match="there is no such file"):
+        load_study("none.toml")

@@ -1,0 +1,153 @@
+"""The statistics of a study: against plain formulas, and against studies whose truth is known."""
+
+import runpy
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from weft.evaluation.bootstrap import resampled
+from weft.evaluation.metrics import METRICS
+from weft.evaluation.together import resampled_together
+from weft.study.claims import judge
+from weft.study.format import Claim
+from weft.study.outcomes import Measured, Outcomes, RunOutcome, TaskOutcome
+from weft.study.statistics import Estimate, difference, estimate, holm
+
+DOCS = Path(__file__).parents[3] / "docs"
+SEEDS = runpy.run_path(str(DOCS / "seeds.py"))
+CLAIM: Claim = SEEDS["CLAIM"]
+simulate = SEEDS["simulate"]
+
+
+def verdicts(count: int, true: float, base: float = 0.5) -> Counter[str]:
+    """How often each word falls in so many studies of 3 seeds, seed sd .01, 863 rows and correlated arms."""
+    draw = np.random.default_rng(11711)
+    return Counter(judge([CLAIM], simulate({"a": base, "b": base + true}, draw))[0].word for _ in range(count))
+
+
+def test_no_difference_is_seldom_supported() -> None:
+    found = verdicts(200, 0.0)
+    assert found["supported"] <= 0.07 * 200
+    assert found["refuted"] <= 0.07 * 200
+
+
+def test_a_difference_is_found() -> None:
+    assert verdicts(100, 0.05)["supported"] >= 80
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("base", [0.5, 0.8])
+def test_four_hundred_studies(base: float) -> None:
+    assert verdicts(400, 0.0, base)["supported"] <= 0.07 * 400
+    assert verdicts(400, 0.05, base)["supported"] >= 0.8 * 400
+
+
+@pytest.mark.long
+def test_the_page_has_the_table_of_seeds_as_it_is() -> None:
+    assert (DOCS / "studies.md").read_text(encoding="utf-8") == SEEDS["page"](), "run `make docs`"
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "class-distance", "kappa", "mse", "pearson", "spearman"])
+def test_models_together_score_as_each_alone(metric: str) -> None:
+    draw = np.random.default_rng(3)
+    if "regression" in METRICS[metric].kinds:
+        targets = draw.normal(size=60) + 100
+        models = [targets + draw.normal(size=60) for _ in range(2)]
+    else:
+        targets = draw.integers(0, 4, 60)
+        models = [draw.dirichlet(np.ones(4), 60) for _ in range(2)]
+    found = resampled_together(metric, targets, models, "t")
+    for i, own in enumerate(models):
+        np.testing.assert_allclose(found[:, i], resampled([metric], targets, own, "t")[metric], atol=1e-9)
+
+
+def test_without_rows_it_is_the_t_interval_of_the_seeds() -> None:
+    values = np.array([0.50, 0.53, 0.55, 0.51])
+    own = estimate(Measured((1, 2, 3, 4), values, np.repeat(values[None], 10, axis=0)))
+    assert own is not None
+    expected = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+    assert own.interval == pytest.approx(expected)
+    assert own.p(0.4) == pytest.approx(stats.ttest_1samp(values, 0.4).pvalue)
+
+
+def test_without_rows_a_difference_is_welch() -> None:
+    one, two = np.array([0.6, 0.64, 0.61]), np.array([0.5, 0.55, 0.51, 0.58])
+    arms = [Measured(tuple(range(len(v))), v, np.repeat(v[None], 10, axis=0)) for v in (one, two)]
+    own = difference(arms[0], arms[1])
+    assert own is not None
+    assert own.p(0.0) == pytest.approx(stats.ttest_ind(one, two, equal_var=False).pvalue)
+
+
+def test_the_smallest_visible_difference_is_found_four_times_out_of_five() -> None:
+    own = Estimate(0.0, 0.01, 8.0)
+    reach = own.smallest(0.05)
+    found = stats.nct.sf(stats.t.ppf(0.975, 8), 8, reach / 0.01)  # the power of a t test, exactly
+    assert found == pytest.approx(0.8, abs=0.02)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def outcomes(**arms: tuple[float, float]) -> Outcomes:
+    """Arms of three seeds with an accuracy on 400 rows, and a cost of each run."""
+    draw = np.random.default_rng(5)
+    targets = draw.integers(0, 2, 400)
+    runs = {}
+    for arm, (accuracy, seconds) in arms.items():
+        for seed in range(3):
+            right = np.arange(400) < 400 * (accuracy + 0.002 * seed)
+            answers = np.where(right, targets, 1 - targets)
+            task = TaskOutcome(targets, np.eye(2)[answers], ("accuracy",))
+            cost = {"seconds": seconds, "tokens": 1.0, "peak_memory": 1.0}
+            runs[arm, seed] = RunOutcome({"t": task}, {"t": {"accuracy": 0.9}}, cost, {})
+    return Outcomes(runs)
+
+
+def claim(**changes: object) -> Claim:
+    return Claim.model_validate({"text": "", "better": "b", "worse": "a", "metric": "t.accuracy", **changes})
+
+
+@pytest.mark.parametrize(
+    ("b", "changes", "word"),
+    [
+        (0.9, {}, "supported"),
+        (0.7, {}, "refuted"),
+        (0.803, {}, "undecided"),
+        (0.795, {"margin": 0.05}, "supported"),  # not clearly better, but clearly not worse by five points
+        (0.7, {"margin": 0.05}, "refuted"),
+        (0.9, {"on": "gap"}, "supported"),  # the same score on train rows, and a better one on dev: a smaller gap
+    ],
+)
+def test_words(b: float, changes: dict[str, object], word: str) -> None:
+    (verdict,) = judge([claim(**changes)], outcomes(a=(0.8, 1.0), b=(b, 1.0)))
+    assert verdict.word == word
+
+
+@pytest.mark.parametrize(("seconds", "word"), [(0.3, "supported"), (0.5, "refuted")])
+def test_a_claim_about_cost(seconds: float, word: str) -> None:
+    (verdict,) = judge([claim(margin=0.05, at_most_cost=0.4)], outcomes(a=(0.8, 1.0), b=(0.8, seconds)))
+    assert verdict.word == word
+    assert verdict.cost_ratios == pytest.approx((seconds,) * 3)
+
+
+def test_one_seed_decides_nothing() -> None:
+    found = outcomes(a=(0.5, 1.0), b=(0.9, 1.0))
+    one = Outcomes({key: run for key, run in found.runs.items() if key[1] == 0})
+    (verdict,) = judge([CLAIM], one)
+    assert (verdict.word, verdict.why) == (
+        "undecided",
+        "b has one seed, so nothing is known of the spread between seeds",
+    )
+
+
+def test_more_claims_ask_for_more() -> None:
+    found = outcomes(a=(0.8, 1.0), b=(0.82, 1.0))
+    assert judge([claim()], found)[0].word == "supported"
+    many = judge([claim()] * 3 + [claim(better="a", worse="b", margin=0.02)] * 40, found)
+    assert many[0].word == "undecided"
+    assert (many[0].smallest or 0) > (judge([claim()], found)[0].smallest or 0)
