@@ -22,9 +22,10 @@ TASKS = {
 @pytest.fixture(scope="module", params=["torch", "onnx"])
 def model(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> weft.Model:
     folder = tmp_path_factory.mktemp(request.param)
-    torch_folder = write_model(tiny, folder, TASKS)
     if request.param == "torch":
-        return weft.load(torch_folder, "cpu")
+        return weft.load(write_model(tiny, folder, TASKS), "cpu")
+    own = {name: task for name, task in TASKS.items() if name != "same"}  # every graph takes seconds to trace
+    torch_folder = write_model(tiny, folder, own)
     export(torch_folder, "onnx", folder / "onnx")
     return weft.load(folder / "onnx")
 
@@ -32,7 +33,7 @@ def model(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.T
 def test_many_questions_at_once(model: weft.Model) -> None:
     asks, alone = [], []
     for start in range(0, 9, 3):  # several who ask of the same tasks, with texts that repeat
-        for task in TASKS:
+        for task in model.tasks:
             seconds = None if task in ("mood", "bad") else SECONDS[start : start + 4]
             rows = model.rows(task, TEXTS[start : start + 4], seconds)
             asks.append(Ask(task, rows))
