@@ -168,6 +168,7 @@ def _build(
         with pa.ipc.new_file(str(temporary), schema) as sink:
             for batch in _batches(chain([first], rows), schema, tokenizer):
                 sink.write_batch(batch)
+        pa.default_memory_pool().release_unused()  # Arrow would keep it for the next file
         if not skip_bad_rows:
             problems.stop()
         write_whole(target.with_suffix(".json"), json.dumps({"masked": masked, "skipped": problems.counts}))

@@ -233,8 +233,14 @@ def evaluate(
 def _answers(engine: Engine, dataset: Dataset) -> Predictions:
     """Block by block: of a large set the answers are kept, and no more."""
     every = range(len(dataset))
-    blocks = [every[start : start + BLOCK] for start in every[::BLOCK]]
-    return np.concatenate([engine.answers(dataset.task, [dataset.sequences(row) for row in rows]) for rows in blocks])
+    found: Predictions | None = None
+    for start in every[::BLOCK]:
+        answers = engine.answers(dataset.task, [dataset.sequences(row) for row in every[start : start + BLOCK]])
+        if found is None:
+            found = np.empty((len(dataset), *answers.shape[1:]))
+        found[start : start + BLOCK] = answers
+    assert found is not None, "a dataset has at least one row"
+    return found
 
 
 def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
