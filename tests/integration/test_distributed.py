@@ -135,6 +135,7 @@ def test_a_lost_process_ends_the_others_and_one_goes_on_alone(tiny: Path, tmp_pa
     assert_equal_runs(tmp_path / "straight", out)
 
 
+@pytest.mark.long
 def test_what_is_refused_is_told_once_and_without_torchrun_too(tiny: Path, tmp_path: Path) -> None:
     file = write_recipe(tmp_path, exact(tiny))
     (tmp_path / "run").mkdir()
