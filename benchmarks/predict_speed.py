@@ -4,7 +4,9 @@
 
 Each comparison has two sides that answer the same texts. They alternate for several rounds, so that whatever else the
 machine does hits both alike; a ratio is that of their median times, its spread that of the rounds. The last line is
-JSON: each key with its ratio, the lowest and highest of single rounds, and texts per second.
+JSON: each key with its ratio, the lowest and highest of single rounds, texts per second, and how far the answers of
+both sides are apart; if that is more than rounding, the script stops. A model given by --model must have a task on
+single texts that `weft export --to transformers` can write, and for vs_encode one that reads texts apart.
 
 To add a comparison, write a function that prepares its two sides and name it in COMPARISONS.
 """
@@ -20,7 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sides import Ratio, alternate, show
 
 import weft
@@ -29,10 +34,31 @@ from weft.deliverable import read_settings
 from weft.export import export
 from weft.export.onnx import seal
 from weft.export.quantize import to_int8
-from weft.model import model_folder
+from weft.recipe import load_recipe
 
-Side = Callable[[], object]
-"""answers all texts once"""
+SAME = 1e-5
+"""how far two sides' answers may be apart at most"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One way to answer all texts."""
+
+    answer: Callable[[], Any]
+    """what is timed"""
+    read: Callable[[Any], NDArray[np.float64]]
+    """its answers as numbers, text by text"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two ways to do the same."""
+
+    ours: Side
+    theirs: Side
+    texts: int
+    rounded: bool = False
+    """whether one of them rounds on purpose"""
 
 
 @dataclass(frozen=True)
@@ -52,73 +78,97 @@ class Bench:
         """the model's first task on single texts"""
         return next(name for name, task in self.model.recipe.tasks.items() if task.reading == "single")
 
-    @cached_property
-    def onnx_folder(self) -> Path:
-        export(self.run, "onnx", self.workplace / "onnx")
-        return self.workplace / "onnx"
+    def exported(self, to: str) -> Path:
+        folder = self.workplace / to
+        if not folder.exists():
+            export(self.run, to, folder)
+        return folder
 
     @cached_property
     def onnx(self) -> weft.Model:
-        return weft.load(self.onnx_folder)
+        return weft.load(self.exported("onnx"))
 
     @cached_property
     def onnx_int8(self) -> weft.Model:
         folder = self.workplace / "int8"
-        shutil.copytree(self.onnx_folder, folder)
-        for reading in {task.reading for task in self.model.recipe.tasks.values()}:
+        shutil.copytree(self.exported("onnx"), folder)
+        for reading in {task.reading for task in self.model.recipe.tasks.values()} & {"single", "cross", "concat"}:
             to_int8(folder / f"{reading}.onnx", self.model.network.body.shape.layers)
-        seal(folder, read_settings(self.onnx_folder), {"to": "onnx", "quantize": "int8"})
+        seal(folder, read_settings(self.exported("onnx")), {"to": "onnx", "quantize": "int8"})
         return weft.load(folder)
 
-    def predict(self, model: weft.Model) -> Side:
-        return lambda: model.predict(self.task, self.texts)
+    def predict(self, model: weft.Model, texts: list[str] | None = None) -> Side:
+        def read(answers: list[weft.Prediction]) -> NDArray[np.float64]:
+            return np.array([list((answer.probabilities or {}).values()) for answer in answers])
+
+        return Side(lambda: model.predict(self.task, self.texts if texts is None else texts), read)
+
+    def pipeline(self, texts: list[str]) -> Side:
+        """The exported task as transformers runs it."""
+        from transformers import pipeline
+
+        folder = str(self.exported("transformers") / self.task)
+        theirs = pipeline("text-classification", model=folder, device="cpu", truncation=True, top_k=None)
+        names = self.model.labels[self.task].names
+
+        def read(answers: list[list[dict[str, Any]]]) -> NDArray[np.float64]:
+            by_name = [{one["label"]: one["score"] for one in answer} for answer in answers]
+            return np.array([[answer[name] for name in names] for answer in by_name])
+
+        return Side(lambda: theirs(texts, batch_size=32, max_length=self.model.recipe.max_length), read)
 
 
-def onnx_int8_vs_onnx(bench: Bench) -> tuple[Side, Side]:
-    """ONNX Runtime with 8-bit weights against full precision"""
-    return bench.predict(bench.onnx_int8), bench.predict(bench.onnx)
-
-
-def onnx_vs_torch(bench: Bench) -> tuple[Side, Side]:
-    """ONNX Runtime, padded, against torch, packed"""
-    return bench.predict(bench.onnx), bench.predict(bench.model)
-
-
-def vs_pipeline(bench: Bench) -> tuple[Side, Side]:
+def vs_pipeline(bench: Bench) -> Pair:
     """weft's predict against transformers' text-classification pipeline, batches of 32"""
-    from transformers import BertForSequenceClassification, PreTrainedTokenizerFast, pipeline
-
-    folder = model_folder(bench.run)  # the same body; what its head answers does not matter here
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    model = BertForSequenceClassification.from_pretrained(folder, num_labels=5)
-    theirs = pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu", truncation=True)
-    return bench.predict(bench.model), lambda: theirs(bench.texts, batch_size=32, max_length=128)
+    return Pair(bench.predict(bench.model), bench.pipeline(bench.texts), len(bench.texts))
 
 
-def vs_encode(bench: Bench) -> tuple[Side, Side]:
+def vs_pipeline_repeated(bench: Bench) -> Pair:
+    """the same where every text comes four times"""
+    texts = bench.texts[: max(len(bench.texts) // 4, 1)] * 4
+    return Pair(bench.predict(bench.model, texts), bench.pipeline(texts), len(texts))
+
+
+def vs_encode(bench: Bench) -> Pair:
     """weft's embed against SentenceTransformer.encode, batches of 32"""
     from sentence_transformers import SentenceTransformer
 
-    theirs = SentenceTransformer(str(model_folder(bench.run)), device="cpu")
-    theirs.max_seq_length = 128
-    return lambda: bench.model.embed(bench.texts), lambda: theirs.encode(bench.texts, batch_size=32)
+    task = bench.model.embedding_task()
+    theirs = SentenceTransformer(str(bench.exported("sentence-transformers") / task), device="cpu")
+    ours = Side(lambda: bench.model.embed(bench.texts, task), np.asarray)
+    return Pair(ours, Side(lambda: theirs.encode(bench.texts, batch_size=32), np.asarray), len(bench.texts))
 
 
-COMPARISONS = {compare.__name__: compare for compare in (vs_pipeline, vs_encode, onnx_int8_vs_onnx, onnx_vs_torch)}
+def onnx_int8_vs_onnx(bench: Bench) -> Pair:
+    """ONNX Runtime with 8-bit weights against full precision"""
+    return Pair(bench.predict(bench.onnx_int8), bench.predict(bench.onnx), len(bench.texts), rounded=True)
 
 
-def measure(sides: tuple[Side, Side], texts: int, rounds: int) -> tuple[list[float], list[float]]:
-    """Texts per second of both sides in every round."""
+def onnx_vs_torch(bench: Bench) -> Pair:
+    """ONNX Runtime, padded, against torch, packed"""
+    return Pair(bench.predict(bench.onnx), bench.predict(bench.model), len(bench.texts))
+
+
+COMPARISONS = {
+    compare.__name__: compare
+    for compare in (vs_pipeline, vs_pipeline_repeated, vs_encode, onnx_int8_vs_onnx, onnx_vs_torch)
+}
+
+
+def measure(name: str, pair: Pair, rounds: int) -> tuple[list[float], list[float], float]:
+    """Texts per second of both sides in every round, and how far their answers are apart."""
 
     def timed(side: Side) -> float:
         start = time.perf_counter()
-        side()
-        return texts / (time.perf_counter() - start)
+        side.answer()
+        return pair.texts / (time.perf_counter() - start)
 
-    for side in sides:
-        side()  # the first time is never like the others
-    measured = alternate({"ours": lambda: timed(sides[0]), "theirs": lambda: timed(sides[1])}, rounds)
-    return measured["ours"], measured["theirs"]
+    ours, theirs = (side.read(side.answer()) for side in (pair.ours, pair.theirs))  # the first time is slower
+    apart = float(np.abs(ours - theirs).max())
+    if apart > SAME and not pair.rounded:
+        raise SystemExit(f"{name}: the two sides do not do the same work: their answers are {apart:.1e} apart")
+    measured = alternate({"ours": lambda: timed(pair.ours), "theirs": lambda: timed(pair.theirs)}, rounds)
+    return measured["ours"], measured["theirs"], apart
 
 
 def read_texts(data_dir: Path | None) -> list[str]:
@@ -147,21 +197,24 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     asked = arguments()
-    texts = read_texts(asked.data_dir)[: asked.texts]
+    texts = list(dict.fromkeys(read_texts(asked.data_dir)))[: asked.texts]  # different ones
     with tempfile.TemporaryDirectory() as place:
         run = asked.model
         if run is None:  # the speed does not depend on what the weights have learnt
             run = Path(place) / "run"
-            weft.train("starter", run, steps=1)
+            # a sentiment task that transformers can open, and vectors that sentence-transformers can
+            settings = ["tasks.sentiment.pooling=pooler", "max_length=128"]
+            weft.train(load_recipe("starter", settings=settings), run, steps=1)
         bench = Bench(texts, run, Path(place))
-        ratios, speeds = {}, {}
+        ratios, speeds, apart = {}, {}, {}
         for name in asked.only or COMPARISONS:
             print(f"measuring {name}", file=sys.stderr)
-            ours, theirs = measure(COMPARISONS[name](bench), len(texts), asked.rounds)
+            ours, theirs, apart[name] = measure(name, COMPARISONS[name](bench), asked.rounds)
             ratios[name] = Ratio.of(ours, theirs)
             speeds[name] = [round(statistics.median(side), 1) for side in (ours, theirs)]
     about = {name: str(compare.__doc__) for name, compare in COMPARISONS.items()}
-    show(ratios, about, {"texts": len(texts), "rounds": asked.rounds, "texts_per_second": speeds})
+    further = {"texts": len(texts), "rounds": asked.rounds, "texts_per_second": speeds, "answers_apart": apart}
+    show(ratios, about, further)
 
 
 if __name__ == "__main__":

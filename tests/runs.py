@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from tests.texts import WORDS
 from weft.data.labels import Labels
 from weft.evaluation.metrics import DEFAULTS, overall, score
-from weft.evaluation.plane import principal_plane
+from weft.evaluation.plane import principal_axes
 
 FIVE = ("very bad", "bad", "so-so", "good", "very good")
 TASKS: dict[str, dict[str, Any]] = {
@@ -165,7 +165,8 @@ def _write_predictions(path: Path, task: dict[str, Any], labels: Labels, answers
         ]
         columns |= {"label": shown, "prediction": shown}
         columns |= {f"p_{name}": predictions[:, i] for i, name in enumerate(labels.names)}
-    plane = principal_plane(draw.normal(size=(rows, 4)))
-    columns |= {"pca_1": plane.points[:, 0], "pca_2": plane.points[:, 1]}
-    table = pa.table(columns).replace_schema_metadata({"pca_explained": json.dumps(plane.explained)})
+    vectors = draw.normal(size=(rows, 4))
+    axes = principal_axes(vectors)
+    columns |= dict(zip(("pca_1", "pca_2"), axes.points(vectors).T, strict=True))
+    table = pa.table(columns).replace_schema_metadata({"pca_explained": json.dumps(axes.explained)})
     pq.write_table(table, path)

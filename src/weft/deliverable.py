@@ -20,7 +20,8 @@ from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 from weft.evaluation.calibration import fit_temperature
-from weft.evaluation.metrics import decide
+from weft.evaluation.metrics import Predictions, decide
+from weft.evaluation.plane import Plane
 from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
 from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights
@@ -29,6 +30,8 @@ from weft.training.run_folder import RunFolder
 from weft.training.trainer import Evaluation
 
 FORMAT = 2
+ROWS_AT_ONCE = 8192
+"""written as predictions, with their texts"""
 
 
 def save_model(
@@ -135,23 +138,39 @@ def _digest(content: dict[str, Any]) -> str:
 def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:
     """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
     for name, dataset in datasets.items():
-        predictions = evaluation.predictions[name]
-        rows = range(len(dataset))
-        sides = zip(*(dataset.texts(row) for row in rows), strict=True)
-        columns: dict[str, Any] = {"row": list(rows), **dict(zip(("text", "text2"), sides, strict=False))}
-        labels = dataset.labels
-        if labels.is_numeric:
-            columns["label"] = labels.in_units(np.asarray(dataset.targets, dtype=np.float64))
-            columns["prediction"] = labels.in_units(predictions)
-        else:
-            columns["label"] = _named(labels, dataset.targets)
-            columns["prediction"] = _named(labels, decide(predictions, dataset.targets))
-            for i, label in enumerate(labels.names):
-                columns[f"p_{label}"] = predictions[:, i]
-        plane = evaluation.planes[name]
-        columns |= {"pca_1": plane.points[:, 0], "pca_2": plane.points[:, 1]}
-        table = pa.table(columns).replace_schema_metadata({"pca_explained": json.dumps(plane.explained)})
-        pq.write_table(table, folder / f"{name}.parquet")
+        predictions, plane = evaluation.predictions[name], evaluation.planes[name]
+        with pq.ParquetWriter(folder / f"{name}.parquet", _schema(dataset, plane)) as writer:
+            for start in range(0, len(dataset), ROWS_AT_ONCE):
+                rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
+                writer.write_table(pa.table(_columns(dataset, rows, predictions, plane), schema=writer.schema))
+
+
+def _schema(dataset: Dataset, plane: Plane) -> pa.Schema:
+    labels = dataset.labels
+    label = pa.float64() if labels.is_numeric else pa.string()
+    if labels.kind == "multilabel":
+        label = pa.list_(label)
+    texts = dict.fromkeys(("text", "text2")[: len(dataset.columns)], pa.string())
+    numbers = [*(f"p_{name}" for name in labels.names), "pca_1", "pca_2"]
+    types = {"row": pa.int64(), **texts, "label": label, "prediction": label, **dict.fromkeys(numbers, pa.float64())}
+    return pa.schema(types, {"pca_explained": json.dumps(plane.explained)})
+
+
+def _columns(dataset: Dataset, rows: range, predictions: Predictions, plane: Plane) -> dict[str, Any]:
+    """What predictions/TASK.parquet says of some rows."""
+    part = slice(rows.start, rows.stop)
+    targets, predictions = dataset.targets[part], predictions[part]
+    sides = zip(*(dataset.texts(row) for row in rows), strict=True)
+    columns: dict[str, Any] = {"row": list(rows), **dict(zip(("text", "text2"), sides, strict=False))}
+    labels = dataset.labels
+    if labels.is_numeric:
+        columns["label"] = labels.in_units(np.asarray(targets, dtype=np.float64))
+        columns["prediction"] = labels.in_units(predictions)
+    else:
+        columns["label"] = _named(labels, targets)
+        columns["prediction"] = _named(labels, decide(predictions, targets))
+        columns |= {f"p_{label}": predictions[:, i] for i, label in enumerate(labels.names)}
+    return columns | {"pca_1": plane.points[part, 0], "pca_2": plane.points[part, 1]}
 
 
 def _named(labels: Labels, classes: Targets) -> list[Any]:

@@ -135,6 +135,7 @@ def test_poolings_see_only_their_own_sequence(name: str) -> None:
     assert touched[4:6].any()
     assert not touched[:4].any()
     assert not touched[6:].any()
+    assert pooling.first_only == (touched[4:6].tolist() == [True, False])
 
 
 @pytest.mark.parametrize("name", variants(HeadConfig))

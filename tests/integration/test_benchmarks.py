@@ -15,14 +15,17 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.long
 def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
-    model = write_model(tiny, tmp_path, {"sentiment": {"like": "sentiment"}})
+    model = write_model(
+        tiny, tmp_path, {"sentiment": {"like": "sentiment", "pooling": "pooler"}, "similarity": {"like": "similarity"}}
+    )
     command = [sys.executable, str(ROOT / "benchmarks" / "predict_speed.py"), "--model", str(model)]
     done = subprocess.run([*command, "--texts", "20", "--rounds", "3"], capture_output=True, text=True, check=True)
     report = json.loads(done.stdout.splitlines()[-1])
-    for key in ("vs_pipeline", "vs_encode", "onnx_int8_vs_onnx", "onnx_vs_torch"):
+    for key in ("vs_pipeline", "vs_pipeline_repeated", "vs_encode", "onnx_int8_vs_onnx", "onnx_vs_torch"):
         low, high = report["spread"][key]
         assert 0 < low <= high
         assert report[key] > 0
+        assert report["answers_apart"][key] < (0.1 if "int8" in key else 1e-5)
     assert report["texts"] == 20
 
 

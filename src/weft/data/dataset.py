@@ -1,5 +1,6 @@
 """The rows of one task and one split, and batches of them."""
 
+from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
@@ -14,6 +15,9 @@ from weft.data.tokens import TokenizedFile
 from weft.errors import UserError
 from weft.randomness import generator
 from weft.types import Batch, Rows
+
+PART = 8192
+"""rows that a pass over a whole set holds at a time"""
 
 
 def text_columns(config: DataConfig, reader: Reader) -> list[str]:
@@ -72,6 +76,13 @@ class Dataset:
     def sequences(self, row: int) -> list[TokenSequence]:
         ids = [self.file.ids(column, int(self.rows[row])) for column in self.columns]
         return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
+
+    def parts(self) -> Iterator[tuple[slice, list[list[TokenSequence]]]]:
+        """Where the rows of each part stand, and their sequences: parts are small, and spread over the whole set."""
+        count = -(-len(self) // PART)
+        for first in range(count):
+            where = slice(first, None, count)
+            yield where, [self.sequences(row) for row in range(len(self))[where]]
 
     def batch(self, rows: Rows) -> Batch:
         """The rows in order of length: a pooling that reads tokens takes neighbours of equal length together."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from weft.errors import UserError
 
 Predictions = NDArray[np.float64]
 """[n, classes] probabilities, or [n] numbers"""
+
+BLOCK = 65536
+"""rows counted at a time"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,34 @@ def decide(predictions: Predictions, targets: Targets) -> NDArray[np.int64]:
     return chosen
 
 
+@dataclass(frozen=True)
+class Tally:
+    """What metrics of decisions see: each pair of a true and a chosen class once, and how many rows have it.
+
+    A large set is counted block by block: sklearn's working space is many times what a metric reads.
+    """
+
+    true: Targets
+    chosen: NDArray[np.int64]
+    rows: NDArray[np.int64] | None
+    """None for multilabel, whose rows stand for themselves"""
+
+    def of(self, metric: Callable[..., float], **settings: Any) -> float:
+        return float(metric(self.true, self.chosen, sample_weight=self.rows, **settings))
+
+
+def tally(targets: Targets, predictions: Predictions) -> Tally:
+    if targets.ndim == 2:
+        return Tally(targets, decide(predictions, targets), None)
+    classes = predictions.shape[1]
+    table = np.zeros(classes**2, dtype=np.int64)
+    for start in range(0, len(targets), BLOCK):
+        true, part = targets[start : start + BLOCK], predictions[start : start + BLOCK]
+        table += np.bincount(true * classes + decide(part, true), minlength=classes**2)
+    seen = np.flatnonzero(table)
+    return Tally(seen // classes, seen % classes, table[seen])
+
+
 def _correlation(statistic: Callable[..., tuple[float, float]], y: Targets, p: Predictions) -> float:
     """Undefined where one side is constant: NaN, which callers must not hide."""
     if np.ptp(y) == 0 or np.ptp(p) == 0:
@@ -52,19 +84,14 @@ def _auc(y: Targets, p: Predictions) -> float:
 _CLASSES = ("classification", "ordinal")
 METRICS: dict[str, Metric] = {
     # for multilabel the share of rows with every label right
-    "accuracy": Metric(lambda y, p: float(sk.accuracy_score(y, decide(p, y))), (*_CLASSES, "multilabel")),
+    "accuracy": Metric(lambda y, p: tally(y, p).of(sk.accuracy_score), (*_CLASSES, "multilabel")),
     # the mean over classes, each counting alike
-    "f1": Metric(
-        lambda y, p: float(sk.f1_score(y, decide(p, y), average="macro", zero_division=0)),
-        (*_CLASSES, "multilabel"),
-    ),
-    "f1-micro": Metric(
-        lambda y, p: float(sk.f1_score(y, decide(p, y), average="micro", zero_division=0)), ("multilabel",)
-    ),
+    "f1": Metric(lambda y, p: tally(y, p).of(sk.f1_score, average="macro", zero_division=0), (*_CLASSES, "multilabel")),
+    "f1-micro": Metric(lambda y, p: tally(y, p).of(sk.f1_score, average="micro", zero_division=0), ("multilabel",)),
     "auc": Metric(_auc, _CLASSES),
-    "kappa": Metric(lambda y, p: float(sk.cohen_kappa_score(y, decide(p, y), weights="quadratic")), ("ordinal",)),
+    "kappa": Metric(lambda y, p: tally(y, p).of(sk.cohen_kappa_score, weights="quadratic"), ("ordinal",)),
     # how many classes off, on average
-    "class-distance": Metric(lambda y, p: float(np.abs(decide(p, y) - y).mean()), ("ordinal",), lower_is_better=True),
+    "class-distance": Metric(lambda y, p: tally(y, p).of(sk.mean_absolute_error), ("ordinal",), lower_is_better=True),
     "pearson": Metric(lambda y, p: _correlation(stats.pearsonr, y, p), ("regression",), is_correlation=True),
     "spearman": Metric(lambda y, p: _correlation(stats.spearmanr, y, p), ("regression",), is_correlation=True),
     "mse": Metric(lambda y, p: float(sk.mean_squared_error(y, p)), ("regression",), lower_is_better=True),

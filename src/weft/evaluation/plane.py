@@ -14,15 +14,30 @@ class Plane:
     """share of the vectors' variance along each of the two directions"""
 
 
-def principal_plane(vectors: NDArray[np.floating]) -> Plane:
+@dataclass(frozen=True)
+class Axes:
+    """Where a plane lies among vectors [n, width]."""
+
+    centre: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    """[width, 2]"""
+    explained: tuple[float, float]
+
+    def points(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = (vectors.astype(np.float64) - self.centre) @ self.directions
+        return found
+
+
+def principal_axes(vectors: NDArray[np.floating]) -> Axes:
     """The plane in which the vectors [n, width] vary most.
 
     The sign of a direction is free: its largest entry is positive.
     """
-    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    centre = vectors.mean(axis=0, dtype=np.float64)
+    centred = vectors.astype(np.float64) - centre
     variances, directions = np.linalg.eigh(centred.T @ centred)
     total = float(variances.sum())
     chosen = directions[:, ::-1][:, :2]
     chosen = chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(chosen.shape[1])])
     shares = [max(float(v), 0.0) / total if total > 0 else 0.0 for v in variances[::-1][:2]]
-    return Plane(centred @ chosen, (shares[0], shares[1]))
+    return Axes(centre, chosen, (shares[0], shares[1]))

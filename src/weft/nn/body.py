@@ -84,8 +84,11 @@ class Layer(nn.Module):
         self.dropout = Dropout(shape.dropout)
         self.attention_dropout = shape.attention_dropout
 
-    def forward(self, hidden: Tensor, attend: Attend) -> Tensor:
+    def forward(self, hidden: Tensor, attend: Attend, only: Tensor | None = None) -> Tensor:
+        """The states of all tokens after this layer, or `only` of some."""
         context = attend(self.qkv(hidden), self.attention_dropout if self.training else 0.0)
+        if only is not None:
+            hidden, context = hidden.index_select(0, only), context.index_select(0, only)
         hidden = self.attention_norm(hidden + self.dropout(self.attention_out(context)))
         raised = self.outer(self.activation(self.inner(hidden)))
         normed: Tensor = self.outer_norm(hidden + self.dropout(raised))
@@ -115,12 +118,16 @@ class Body(nn.Module):
         embedded: Tensor = self.embeddings(encoded.ids, encoded.positions, encoded.segments)
         return embedded
 
-    def encode(self, embedded: Tensor, encoded: Encoded) -> tuple[Tensor, ...]:
-        """layers + 1 tensors [t, w]: the embeddings, then each layer's output"""
-        return self._layers(embedded, packed_attention(encoded, self.shape.heads))
+    def encode(self, embedded: Tensor, encoded: Encoded, read: Tensor | None = None) -> tuple[Tensor, ...]:
+        """layers + 1 tensors [t, w]: the embeddings, then each layer's output
 
-    def forward(self, encoded: Encoded) -> tuple[Tensor, ...]:
-        return self.encode(self.embed(encoded), encoded)
+        `read` names the tokens whose last state will be looked at. That of others is zero and costs nothing, which
+        saves most of a layer where tasks look at first tokens only.
+        """
+        return self._layers(embedded, packed_attention(encoded, self.shape.heads), read)
+
+    def forward(self, encoded: Encoded, read: Tensor | None = None) -> tuple[Tensor, ...]:
+        return self.encode(self.embed(encoded), encoded, read)
 
     def padded(self, ids: Tensor, mask: Tensor, segments: Tensor) -> tuple[Tensor, ...]:
         """The same for `[n, l]` inputs, where `mask` is 1 for real tokens and 0 for padding: [n, l, w] each."""
@@ -128,13 +135,15 @@ class Body(nn.Module):
         embedded = self.embeddings(ids, positions, segments)
         return self._layers(embedded, padded_attention(mask, self.shape.heads))
 
-    def _layers(self, hidden: Tensor, attend: Attend) -> tuple[Tensor, ...]:
+    def _layers(self, hidden: Tensor, attend: Attend, read: Tensor | None = None) -> tuple[Tensor, ...]:
         outputs = [hidden]
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers, start=1):
+            only = read if number == len(self.layers) else None
             if self.recompute and torch.is_grad_enabled():
-                outputs.append(checkpoint(layer, outputs[-1], attend, use_reentrant=False))
+                states = checkpoint(layer, outputs[-1], attend, only, use_reentrant=False)
             else:
-                outputs.append(layer(outputs[-1], attend))
+                states = layer(outputs[-1], attend, only)
+            outputs.append(states if only is None else states.new_zeros(hidden.shape).index_copy(0, only, states))
         return tuple(outputs)
 
 

@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 
 import uvicorn
 
+from weft.allocator import give_blocks_back
 from weft.errors import Interrupted
 from weft.model import Model
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
 from weft.serving.log import log
-from weft.serving.memory import give_large_tensors_back
 from weft.serving.settings import Settings
 
 BACKLOG = 2048
@@ -112,7 +112,7 @@ def serve(
     started_up: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
-    give_large_tensors_back()
+    give_blocks_back()
     front, api = build_app(model, settings, keys)
     config = uvicorn.Config(
         front,

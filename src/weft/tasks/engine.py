@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from weft.allocator import keep_blocks_for_the_next_pass
 from weft.data.readings import TokenSequence
 from weft.tasks.inference import answers, vectors
 from weft.tasks.network import Network
@@ -39,6 +40,8 @@ class TorchEngine(Engine):
     def __init__(self, network: Network, device: torch.device) -> None:
         self.network = network
         self.device = device
+        if device.type == "cpu":
+            keep_blocks_for_the_next_pass()
 
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
         return answers(self.network, task, rows, self.device)

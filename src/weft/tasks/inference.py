@@ -11,8 +11,8 @@ from torch import Tensor
 
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
-from weft.evaluation.plane import Plane, principal_plane
-from weft.tasks.network import Network
+from weft.evaluation.plane import Axes, Plane, principal_axes
+from weft.tasks.network import Network, tokens_read
 from weft.tasks.task import Task
 
 TOKENS = 2048
@@ -56,7 +56,7 @@ def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], de
     found: Tensor | None = None
     for group in by_length(distinct):
         encoded = pack([distinct[i] for i in group]).to(device)
-        pooled = task.vectors(network.body(encoded), encoded)
+        pooled = task.vectors(network.body(encoded, tokens_read([encoded], [task.pooling.first_only])), encoded)
         if found is None:
             found = pooled.new_empty(len(distinct), pooled.shape[1])
         found[torch.tensor(group, device=device)] = pooled
@@ -90,16 +90,27 @@ class Scored:
 
 @torch.no_grad()
 def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored:
-    """Predictions, loss and vectors of every row, from one pass."""
+    """Predictions, loss and vectors of every row, from one pass.
+
+    The plane is that of the first part of a large set: to hold all vectors would take more memory than the model.
+    """
     task = network.task(dataset.task)
+    predictions = points = np.empty(0)
+    axes: Axes | None = None
+    loss = 0.0
     with _at_rest(network):
-        rows = [dataset.sequences(row) for row in range(len(dataset))]
-        sides = _sides(network, dataset.task, rows, device)
-        output = task.outputs(sides)
-        target = torch.from_numpy(dataset.targets).to(device)
-        loss = float(task.losses(output, target).double().mean())
-        vectors = sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()
-        return Scored(task.loss.read(output).double().cpu().numpy(), loss, principal_plane(vectors.cpu().numpy()))
+        for where, rows in dataset.parts():
+            sides = _sides(network, dataset.task, rows, device)
+            output = task.outputs(sides)
+            loss += float(task.losses(output, torch.from_numpy(dataset.targets[where]).to(device)).double().sum())
+            read = task.loss.read(output).double().cpu().numpy()
+            vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
+            if axes is None:
+                axes = principal_axes(vectors)
+                predictions, points = np.empty((len(dataset), *read.shape[1:])), np.empty((len(dataset), 2))
+            predictions[where], points[where] = read, axes.points(vectors)
+    assert axes is not None, "a dataset has at least one row"
+    return Scored(predictions, loss / len(dataset), Plane(points, axes.explained))
 
 
 @contextmanager

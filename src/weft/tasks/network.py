@@ -33,10 +33,22 @@ class Network(nn.Module):
     def outputs(self, embedded: Tensor, encoded: Encoded, batches: Sequence[Batch]) -> list[Tensor]:
         """The same from embeddings [t, w] of all the batches' texts."""
         texts = [text for batch in batches for text in batch.texts]
-        pieces = iter(split_layers(self.body.encode(embedded, encoded), texts))
+        read = tokens_read(texts, [self.task(batch.task).pooling.first_only for batch in batches for _ in batch.texts])
+        pieces = iter(split_layers(self.body.encode(embedded, encoded, read), texts))
         outputs = [self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts) for batch in batches]
         # losses and their logarithms need more digits than half precision has
         return [output.float() if output.dtype in (torch.bfloat16, torch.float16) else output for output in outputs]
+
+
+def tokens_read(texts: Sequence[Encoded], first_only: Sequence[bool]) -> Tensor | None:
+    """Which tokens of all texts, joined, are looked at: of some texts only first ones. None for every token."""
+    if not any(first_only):
+        return None
+    found, before = [], 0
+    for text, only in zip(texts, first_only, strict=True):
+        found.append(before + (text.starts if only else torch.arange(len(text.ids), device=text.ids.device)))
+        before += len(text.ids)
+    return torch.cat(found)
 
 
 def split_layers(layers: tuple[Tensor, ...], texts: Sequence[Encoded]) -> list[tuple[Tensor, ...]]:

@@ -1,6 +1,6 @@
 """Answers for many who ask at once: any tasks mixed, every different sequence through the body once."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from weft.data.readings import TokenSequence, pack
 from weft.tasks.inference import by_length, without_repeats
-from weft.tasks.network import Network
+from weft.tasks.network import Network, tokens_read
 
 Values = NDArray[np.float64] | NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -73,15 +73,16 @@ def _columns(where: Places) -> list[Tensor]:
 
 
 def _vectors(
-    network: Network, tasks: Iterable[str], sequences: Sequence[TokenSequence], device: torch.device
+    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
 ) -> dict[str, Tensor]:
     """For each task [n, width] by its own pooling."""
+    first_only = all(network.task(name).pooling.first_only for name in tasks)
     widths = {name: network.task(name).pooling.width for name in tasks}
     dtype = network.body.embeddings.tokens.weight.dtype
     found = {name: torch.empty(len(sequences), width, dtype=dtype, device=device) for name, width in widths.items()}
     for group in by_length(sequences):
         encoded = pack([sequences[i] for i in group]).to(device)
-        hidden = network.body(encoded)
+        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
         for name, vectors in found.items():
             vectors[torch.tensor(group, device=device)] = network.task(name).vectors(hidden, encoded)
     return found

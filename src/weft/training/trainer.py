@@ -29,8 +29,6 @@ from weft.training.step import Step, StepReport
 from weft.training.trainable import TrainableConfig, set_trainable
 from weft.types import Window
 
-BLOCK = 8192
-"""rows that an evaluation holds in memory as tokens"""
 ECHO_SECONDS = 5.0
 
 
@@ -231,14 +229,13 @@ def evaluate(
 
 
 def _answers(engine: Engine, dataset: Dataset) -> Predictions:
-    """Block by block: of a large set the answers are kept, and no more."""
-    every = range(len(dataset))
+    """Part by part: of a large set the answers are kept, and no more."""
     found: Predictions | None = None
-    for start in every[::BLOCK]:
-        answers = engine.answers(dataset.task, [dataset.sequences(row) for row in every[start : start + BLOCK]])
+    for where, rows in dataset.parts():
+        answers = engine.answers(dataset.task, rows)
         if found is None:
             found = np.empty((len(dataset), *answers.shape[1:]))
-        found[start : start + BLOCK] = answers
+        found[where] = answers
     assert found is not None, "a dataset has at least one row"
     return found
 

@@ -2,9 +2,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
 
 from weft.data.labels import Labels
 from weft.errors import UserError
+from weft.evaluation import metrics
 from weft.evaluation.metrics import DEFAULTS, METRICS, choose_metrics, overall, score
 
 
@@ -79,3 +83,24 @@ def test_metrics_that_do_not_fit(wanted: list[str], message: str) -> None:
 def test_the_area_needs_two_classes() -> None:
     with pytest.raises(UserError, match="'auc' is for two classes, but the task has 3"):
         choose_metrics(Labels("classification", ("a", "b", "c")), ["auc"], "t")
+
+
+@settings(max_examples=100)
+@given(st.data(), st.integers(2, 5), st.integers(1, 40))
+def test_counted_in_blocks_is_what_sklearn_says_row_by_row(data: st.DataObject, classes: int, rows: int) -> None:
+    a_class = st.lists(st.integers(0, classes - 1), min_size=rows, max_size=rows)
+    true, chosen = np.array(data.draw(a_class)), np.array(data.draw(a_class))
+    names = ["accuracy", "f1", "class-distance"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "BLOCK", 7)
+        found = score(Labels("ordinal", tuple("abcde"[:classes])), names, true, np.eye(classes)[chosen])
+    expected = {
+        "accuracy": sk.accuracy_score(true, chosen),
+        "f1": sk.f1_score(true, chosen, average="macro", zero_division=0),
+        "class-distance": np.abs(true - chosen).mean(),
+        "n": rows,
+    }
+    assert found == pytest.approx(expected, abs=1e-12)
+    if len({*true, *chosen}) > 1:  # with one class alone kappa is 0 / 0
+        kappa = METRICS["kappa"].compute(true, np.eye(classes)[chosen])
+        assert kappa == pytest.approx(sk.cohen_kappa_score(true, chosen, weights="quadratic"), abs=1e-12)

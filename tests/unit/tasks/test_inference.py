@@ -1,13 +1,15 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from tests.tiny import recipe
+from weft.data import dataset
 from weft.data.tokenizer import Tokenizer
 from weft.experiment import build_network, read_data
 from weft.tasks import inference
-from weft.tasks.inference import answers, by_length
+from weft.tasks.inference import answers, by_length, run_over
 
 
 def test_groups_hold_every_sequence_once_within_the_budget() -> None:
@@ -33,3 +35,16 @@ def test_answers_do_not_depend_on_company_or_order(tiny: Path, monkeypatch) -> N
     network.train()
     answers(network, "sentiment", [data["sentiment"].dev.sequences(0)], device)
     assert network.training
+
+
+def test_a_set_in_parts_is_the_set(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = read_data(recipe(tiny), Tokenizer.load(tiny / "body"))
+    network = build_network(recipe(tiny), {name: d.labels for name, d in data.items()}, tiny / "body")
+    for task in data.values():
+        whole = run_over(network, task.dev, torch.device("cpu"))
+        monkeypatch.setattr(dataset, "PART", 5)
+        parts = run_over(network, task.dev, torch.device("cpu"))
+        monkeypatch.undo()
+        np.testing.assert_allclose(parts.predictions, whole.predictions, atol=1e-6)
+        assert parts.loss == pytest.approx(whole.loss, abs=1e-6)
+        assert parts.plane.points.shape == whole.plane.points.shape

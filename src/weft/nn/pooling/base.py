@@ -11,6 +11,9 @@ from weft.types import Encoded
 class Pooling(nn.Module, ABC):
     """Hidden states of packed tokens -> one vector for each sequence. Padded states give the same vectors."""
 
+    first_only = False
+    """whether it looks at the first token of each sequence and at no other"""
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width

@@ -13,6 +13,8 @@ from weft.variants import Config
 class Cls(Pooling):
     """`u = h_[CLS]`: the state of the first token as the last layer leaves it."""
 
+    first_only = True
+
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         return hidden[encoded.starts]
 

@@ -14,6 +14,8 @@ from weft.variants import Config
 class Pooler(Pooling):
     """`u = tanh(W h_[CLS] + b)` with the body's own W and b, so all tasks that use it share them."""
 
+    first_only = True
+
     def __init__(self, body: Body) -> None:
         super().__init__(body.shape.width)
         self.dense = body.pooler
