@@ -175,7 +175,7 @@ def _rows(chart: Rows) -> Markup:
     above = names > WIDTH / 3
     if above:
         pitch = 38.0
-    left, right, top = (6.0 if above else 10 + names), WIDTH - 50.0, 8.0
+    left, right, top = (16.0 if above else 10 + names), WIDTH - 50.0, 8.0  # room for half a tick's number
     bottom = top + pitch * len(chart.rows)
 
     def x(value: float) -> float:
@@ -190,7 +190,7 @@ def _rows(chart: Rows) -> Markup:
     for i, row in enumerate(chart.rows):
         y = top + pitch * (i + 0.5) + (8 if above else 0)
         if above:
-            parts.append(_named(2, y - 12, row.label, anchor="start", letters=44))
+            parts.append(_named(2, y - 12, row.label, anchor="start", letters=44, more=' class="over"'))
         else:
             parts.append(_named(left - 7, y + 4, row.label))
         colour = _css(row.colour)

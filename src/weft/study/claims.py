@@ -41,7 +41,7 @@ def judge(claims: Sequence[Claim], outcomes: Outcomes) -> list[Verdict]:
             verdicts.append(Verdict(claim, "undecided", _unknown(claim, outcomes), seeds, None, None, None, None))
             continue
         ratios = _ratios(claim, outcomes, seeds)
-        word, why = _quality(claim, own, corrected)
+        word, why = _quality(claim, own, p, corrected)
         if claim.at_most_cost is not None:
             word, why = _with_cost(claim, word, why, ratios)
         smallest = own.smallest(LEVEL / len(claims))
@@ -60,9 +60,12 @@ def _measured(claim: Claim, arm: str, outcomes: Outcomes) -> Measured:
     return (outcomes.gap if claim.on == "gap" else outcomes.measured)(arm, claim.metric)
 
 
-def _quality(claim: Claim, own: Estimate, p: float) -> tuple[Word, str]:
+def _quality(claim: Claim, own: Estimate, p: float, corrected: float) -> tuple[Word, str]:
     beyond = f"-{claim.margin:g}" if claim.margin else "0"
-    if p >= LEVEL:
+    if p < LEVEL <= corrected:
+        side = "above" if own.value > -claim.margin else "below"
+        return "undecided", f"clearly {side} {beyond} by itself, but not as one of several claims"
+    if corrected >= LEVEL:
         return "undecided", f"the difference is not clearly on one side of {beyond}"
     if own.value > -claim.margin:
         return "supported", f"the difference is clearly above {beyond}"

@@ -149,5 +149,8 @@ def test_more_claims_ask_for_more() -> None:
     found = outcomes(a=(0.8, 1.0), b=(0.82, 1.0))
     assert judge([claim()], found)[0].word == "supported"
     many = judge([claim()] * 3 + [claim(better="a", worse="b", margin=0.02)] * 40, found)
-    assert many[0].word == "undecided"
+    assert (many[0].word, many[0].why) == (
+        "undecided",
+        "clearly above 0 by itself, but not as one of several claims",
+    )
     assert (many[0].smallest or 0) > (judge([claim()], found)[0].smallest or 0)
