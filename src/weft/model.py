@@ -14,7 +14,7 @@ from weft.data.labels import Labels
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
 from weft.data.tokenizer import Tokenizer
-from weft.deliverable import read_model
+from weft.deliverable import read_model, read_settings
 from weft.errors import UserError
 from weft.evaluation.calibration import temper
 from weft.evaluation.metrics import choose_metrics
@@ -24,6 +24,7 @@ from weft.tasks.engine import Engine, TorchEngine
 from weft.tasks.network import Network
 from weft.tasks.onnx_engine import OnnxEngine, is_onnx_folder
 from weft.tasks.store import load_heads
+from weft.training.checkpoint import sha256
 from weft.training.trainer import Evaluation, evaluate
 
 
@@ -171,6 +172,14 @@ def model_folder(folder: Path) -> Path:
     """The `model` folder inside a run; any other folder is taken as it is."""
     inside = folder / "model"
     return inside if (inside / "weft.json").exists() else folder
+
+
+def model_digest(folder: Path) -> str:
+    """What tells models apart: weft.json holds the checksums of all its files."""
+    settings = model_folder(folder) / "weft.json"
+    if not settings.is_file():
+        read_settings(model_folder(folder))  # which says what the folder lacks
+    return sha256(settings)
 
 
 def load(folder: str | Path, device: str = "auto") -> Model:

@@ -11,7 +11,7 @@ SOURCE = Path(weft.__file__).parent
 # From the ground up. Rooms on one line are neighbours: they may not import each other.
 ROOMS: list[set[str]] = [
     {"allocator", "atomic", "errors"},
-    {"randomness", "variants", "types", "content"},
+    {"cluster", "randomness", "variants", "types", "content"},
     {"library"},
     {"data"},
     {"nn"},

@@ -1,6 +1,7 @@
 """Two processes train what one trains, end together, and go on in any number."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,4 +148,64 @@ def test_what_is_refused_is_told_once_and_without_torchrun_too(tiny: Path, tmp_p
     assert "already exists" in errors
     assert second.returncode == 1
     assert "already exists" not in others
+    assert "Traceback" not in errors + others
+
+
+SEVERAL = """
+import os, sys, time
+import weft
+from weft.evaluation import bootstrap
+bootstrap.ROUNDS = 20
+rank = os.environ["RANK"]
+for number in range(3):
+    time.sleep(0.7 * (rank == "1"))
+    weft.train(sys.argv[1], f"{sys.argv[2]}/{number}", steps=1, device="cpu")
+"""
+
+
+@pytest.mark.long
+def test_a_script_may_train_several_runs(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "several.py").write_text(SEVERAL, encoding="utf-8")
+    file = write_recipe(tmp_path, exact(tiny))
+    *start, _, _ = torchrun()
+    done = subprocess.run(
+        [sys.executable, *start, str(tmp_path / "several.py"), str(file), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    weights = [load_file(tmp_path / str(number) / "model" / "model.safetensors") for number in range(3)]
+    assert all(torch.equal(weights[0][name], own[name]) for own in weights[1:] for name in own)
+
+
+RESUME = """
+import os, sys
+from weft import experiment
+from weft.__main__ import main
+sys.argv = ["weft", "train", sys.argv[1], "-o", sys.argv[2] + os.environ["RANK"], "--device", "cpu", "--resume"]
+main()
+"""
+
+
+@pytest.mark.long
+def test_processes_that_find_different_checkpoints_are_refused(tiny: Path, tmp_path: Path) -> None:
+    class Stop(Quiet):
+        def stepped(self, step: int, report: Any, seconds: float) -> None:  # noqa: ARG002
+            if step == 5:
+                raise KeyboardInterrupt
+
+    file = write_recipe(tmp_path, exact(tiny))
+    with pytest.raises(KeyboardInterrupt):
+        experiment.train(load_recipe(file), tmp_path / "run0", Stop(), device="cpu")
+    shutil.copytree(tmp_path / "run0", tmp_path / "run1")
+    assert [path.name for path in sorted(tmp_path.glob("run1/checkpoints/step-*"))] == ["step-000002", "step-000004"]
+    shutil.rmtree(tmp_path / "run1" / "checkpoints" / "step-000004")
+    (tmp_path / "resume.py").write_text(RESUME, encoding="utf-8")
+    first, second = start_together([str(tmp_path / "resume.py"), str(file), str(tmp_path / "run")], 2)
+    _, errors = first.communicate(timeout=300)
+    _, others = second.communicate(timeout=300)
+    assert "found different checkpoints there (of steps 4, 2, by process)" in errors
+    assert first.returncode == second.returncode == 1
     assert "Traceback" not in errors + others

@@ -17,8 +17,7 @@ from weft.bulk.parts import Parts, parts_folder, read_manifest
 from weft.bulk.texts import Texts
 from weft.bulk.work import Work
 from weft.errors import Interrupted, RunError, UserError
-from weft.model import Model, load, model_folder
-from weft.training.checkpoint import sha256
+from weft.model import Model, load, model_digest
 
 EXECUTORS = ("local", "ray")
 FORMAT = 1
@@ -63,10 +62,13 @@ class Job:
 
     def run(self, listener: Listener) -> int:
         """Write the output and return its number of rows."""
+        digest = model_digest(self.folder)
         model = load(self.folder, self.device)
-        executor = self._executor(model)
+        if model_digest(self.folder) != digest:
+            raise UserError(f"{self.folder}: was changed while it was read; start again when its training has ended")
+        executor = self._executor(model, digest)
         texts = Texts(self.source, self.work.columns(model))
-        identity = self._identity(texts)
+        identity = self._identity(texts, digest)
         before = read_manifest(self.output)
         rows = before.pop("rows", None)
         if before != identity or not isinstance(rows, int):
@@ -76,7 +78,7 @@ class Job:
             listener.noted(f"{parts_folder(self.output)} is of another {odd}: beginning anew")
         with closing(Parts(self.output, identity | {"rows": rows})) as parts, _stopping_kindly(parts):
             self._answer(texts, rows, parts, executor, listener)
-            texts.require_unchanged()
+            texts.require_unchanged()  # one that grew would have rows without an answer
             schema, form = self.work.schema(model), FORMATS[self.output.suffix]
             parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
         return rows
@@ -92,6 +94,7 @@ class Job:
         wanted = set(missing)
         blocks = enumerate(texts.blocks(self.shard_rows))
         for number, part in executor.parts(Shard(n, block) for n, block in blocks if n in wanted):
+            texts.require_unchanged()  # a part of other rows would be taken for one of these another time
             parts.write(number, part)
             listener.advanced(self._rows_in(number, rows))
 
@@ -101,20 +104,20 @@ class Job:
     def _rows_in(self, shard: int, rows: int) -> int:
         return min(self.shard_rows, rows - shard * self.shard_rows)
 
-    def _executor(self, model: Model) -> Executor:
+    def _executor(self, model: Model, digest: str) -> Executor:
         form = FORMATS[self.output.suffix]
         if self.executor == "local":
             return Local(Answerer(model, self.work, form))
         from weft.bulk.on_ray import OnRay
 
-        return OnRay(self.folder, self.device, self.work, form)
+        return OnRay(self.folder, digest, self.device, self.work, form)
 
-    def _identity(self, texts: Texts) -> dict[str, Any]:
-        """What decides the output: shards of anything else are of no use. weft.json holds the checksums of a model."""
+    def _identity(self, texts: Texts, digest: str) -> dict[str, Any]:
+        """What decides the output: shards of anything else are of no use."""
         return {
             "format": FORMAT,
             "input": texts.digest(),
-            "model": sha256(model_folder(self.folder) / "weft.json"),
+            "model": digest,
             "work": repr(self.work),
             "ending": self.output.suffix,
             "shard size": self.shard_rows,

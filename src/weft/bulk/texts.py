@@ -41,7 +41,7 @@ class Texts:
             return hashlib.file_digest(handle, "sha256").hexdigest()
 
     def require_unchanged(self) -> None:
-        """A file that grew meanwhile would have rows without an answer."""
+        """While it is answered a file must stay what it was when it was looked at first."""
         if self._look() != self._stamp:
             raise UserError(f"{self.path}: was changed while it was read; start again when it is finished")
 

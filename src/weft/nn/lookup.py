@@ -20,14 +20,14 @@ class TokenTable(nn.Embedding):
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__(vocabulary, width)
         self.keeps_gradient = False
-        """asked for by whoever sees to it that nothing but lookups (no penalty, say) adds to the gradient"""
+        """asked for on a CPU, by whoever sees to it that nothing but lookups (no penalty, say) adds to the gradient"""
         self._kept: Tensor | None = None
         self._used: list[Tensor] = []
         """ids whose rows of the kept gradient are not zero"""
 
     def forward(self, ids: Tensor) -> Tensor:
         trains = self.weight.requires_grad and torch.is_grad_enabled()
-        if not (self.keeps_gradient and trains and ids.device.type == "cpu"):
+        if not (self.keeps_gradient and trains):
             return super().forward(ids)
         vectors: Tensor = _Lookup.apply(self.weight, self, ids)  # type: ignore[no-untyped-call]
         return vectors

@@ -68,7 +68,11 @@ class ApartGradients:
 
     def combine(self, surgery: Surgery | None) -> None:
         """Leave the combination of all rows on the body."""
-        weights = surgery(self.gramian()) if surgery else torch.ones(len(self.tasks))
+        weights = torch.ones(len(self.tasks))
+        if surgery:
+            gramian = self.gramian()
+            # numbers that are not finite go through as they are, to whoever stops the run or skips the step
+            weights = surgery(gramian) if torch.isfinite(gramian).all() else weights
         total, *others = self._buffer[: len(self.tasks)]
         total.mul_(weights[0])
         for row, weight in zip(others, weights[1:].tolist(), strict=True):
@@ -93,9 +97,10 @@ class ApartGradients:
         """[m, m] dot products of the tasks' gradients."""
         return self._products(slice(None)) + self._token_products()
 
-    def conflicts(self, *, by_layer: bool) -> Conflicts:
+    def conflicts(self, *, by_layer: bool, scale: float = 1.0) -> Conflicts:
+        """`scale` is what the losses were multiplied by before their gradients were taken."""
         gramian = self.gramian()
-        norms = gramian.diagonal().sqrt().tolist()
+        norms = (gramian.diagonal().sqrt() / scale).tolist()
         layers = None
         if by_layer:
             by_part = {part: self._products(where) for part, where in self._parts().items()}

@@ -6,17 +6,23 @@ rows in the window, so shares may be unequal or empty. The first process leads: 
 """
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import count
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
 
 from weft.errors import LostProcess, RunError, ToldElsewhere, UserError
 from weft.types import Part, Window
 
+START = timedelta(minutes=10)
+"""for all processes to come"""
 WAIT = timedelta(days=1)
 """for the others: while the first process evaluates or writes they wait in a sum"""
 MESSAGE_BYTES = 8192
@@ -46,6 +52,10 @@ class Processes(ABC):
     @abstractmethod
     def any(self, flag: bool) -> bool:
         """Whether it holds in some process. All wait for the last one to ask."""
+
+    @abstractmethod
+    def each(self, number: int) -> list[int]:
+        """What every process says, by its own number."""
 
     @abstractmethod
     @contextmanager
@@ -81,6 +91,9 @@ class Solo(Processes):
     def any(self, flag: bool) -> bool:
         return flag
 
+    def each(self, number: int) -> list[int]:
+        return [number]
+
     @contextmanager
     def agreement(self) -> Iterator[None]:
         yield
@@ -91,8 +104,7 @@ class Group(Processes):
 
     def __init__(self, kind: str) -> None:
         """`kind` is cpu or cuda. Who is who stands in the environment that torchrun sets."""
-        self.rank = int(os.environ["RANK"])
-        self.count = int(os.environ["WORLD_SIZE"])
+        self.rank, self.count = _placed(kind)
         self.leads = self.rank == 0
         self.own = () if self.leads else (f"process {self.rank}",)
         self.here = (
@@ -100,7 +112,20 @@ class Group(Processes):
         )
         if kind == "cuda":
             torch.cuda.set_device(self.here)
-        self._together(lambda: distributed.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=WAIT))
+        self._together(lambda: self._meet("nccl" if kind == "cuda" else "gloo"))
+
+    def _meet(self, backend: str) -> None:
+        """Join the others. torchrun keeps what a script's earlier runs have left in the store, so each run has a part
+        of it to itself."""
+        store, *_ = next(rendezvous("env://", timeout=START))
+        own = PrefixStore(f"weft/{next(_RUNS)}", store)
+        present, deadline = own.add("present", 1), time.monotonic() + START.total_seconds()
+        while present < self.count:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{present} of {self.count} came within {START.total_seconds() / 60:g} minutes")
+            time.sleep(0.05)
+            present = own.add("present", 0)
+        distributed.init_process_group(backend, store=own, rank=self.rank, world_size=self.count, timeout=WAIT)
 
     def close(self) -> None:
         with suppress(RuntimeError):  # the others may be gone
@@ -120,6 +145,13 @@ class Group(Processes):
         flags = torch.tensor([float(flag)], device=self.here)
         self.sum(flags)
         return bool(flags.item())
+
+    def each(self, number: int) -> list[int]:
+        numbers = torch.zeros(self.count, dtype=torch.int64, device=self.here)
+        numbers[self.rank] = number
+        self.sum(numbers)
+        found: list[int] = numbers.tolist()
+        return found
 
     @contextmanager
     def agreement(self) -> Iterator[None]:
@@ -161,6 +193,25 @@ class Group(Processes):
 
 
 SOLO = Solo()
+_RUNS = count(1)
+"""numbers of the runs that this process joins"""
+
+
+def _placed(kind: str) -> tuple[int, int]:
+    """This process's number and how many there are, if the environment that torchrun sets is there and makes sense."""
+    missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if missing:
+        raise UserError(
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, as if torchrun had started several processes, but "
+            f"{', '.join(missing)} is not set; start with torchrun, or unset WORLD_SIZE"
+        )
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if kind == "cuda" and here > torch.cuda.device_count():
+        raise UserError(
+            f"{here} processes on a machine with {torch.cuda.device_count()} GPUs: each needs one of its own; "
+            f"use --nproc-per-node {torch.cuda.device_count()}, or --device cpu"
+        )
+    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
 def share_of(window: Window, rank: int, count: int) -> Window:
@@ -175,8 +226,8 @@ def join(device: str) -> Iterator[Processes]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield SOLO
         return
-    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
-    group = Group("cuda" if on_gpu else "cpu")
+    on_gpu = torch.cuda.is_available() and (device == "auto" or device.startswith("cuda"))
+    group = Group("cuda" if on_gpu else "cpu")  # a GPU that is not there is refused later, as for one process
     try:
         yield group
         group.any(False)  # nobody hangs up while another one still listens

@@ -96,8 +96,9 @@ class Step:
         self.penalties = nn.ModuleList(penalties)
         for penalty in penalties:
             penalty.prepare(list(network.named_parameters()))
-        # nothing but this process's lookups may add to a kept gradient
-        network.body.embeddings.tokens.keeps_gradient = not penalties and processes.count == 1
+        # it pays on a CPU, and nothing but this process's lookups may add to a kept gradient
+        alone = not penalties and processes.count == 1
+        network.body.embeddings.tokens.keeps_gradient = alone and device.type == "cpu"
 
     def __call__(self, window: Window, rate: float, share: float = 1.0) -> StepReport:
         """`rate` is the phase's rate at this step, and `share` what part of its highest that is."""
@@ -204,7 +205,8 @@ class Step:
         return found
 
     def _measure(self) -> Conflicts:
-        return self.apart.conflicts(by_layer=self.log.conflicts_by_layer)
+        scale = self.scaler.get_scale()  # of fp16's losses; 1 otherwise
+        return self.apart.conflicts(by_layer=self.log.conflicts_by_layer, scale=scale)
 
     def _groups(self, parts: list[Part]) -> list[tuple[str, list[Part]]]:
         """All tasks in one pass, but for those with a regularizer: that must repeat their pass mask by mask."""

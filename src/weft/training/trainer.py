@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from weft.data.dataset import Dataset
-from weft.errors import Interrupted
+from weft.errors import Interrupted, RunError
 from weft.evaluation.metrics import Predictions, decide, overall, score
 from weft.evaluation.plane import Plane
 from weft.schedules.plan import Plan
@@ -198,14 +198,23 @@ class Trainer:
         self.checkpoints.save(self.progress)
 
     def _restore(self) -> None:
-        found, warnings = self.checkpoints.load_latest()
-        for warning in warnings:
-            self.listener.noted(warning)
-        if found is not None:
-            self.progress = found
-            self.step.scaler.load_state_dict(found.loss_scale)
-            self._saved_at = found.step
-        self.run.cut_metrics(self.progress.metrics_bytes)
+        with self.processes.agreement():
+            found, warnings = self.checkpoints.load_latest()
+            for warning in warnings:
+                self.listener.noted(warning)
+            if found is not None:
+                self.progress = found
+                self.step.scaler.load_state_dict(found.loss_scale)
+                self._saved_at = found.step
+            if self.processes.leads:
+                self.run.cut_metrics(self.progress.metrics_bytes)
+        steps = self.processes.each(self.progress.step)
+        if len(set(steps)) > 1:
+            with self.processes.agreement():
+                raise RunError(
+                    f"{self.run.checkpoints}: the processes of this run found different checkpoints there (of steps "
+                    f"{', '.join(map(str, steps))}, by process); the run folder must be on a disk that all of them see"
+                )
 
     def _not_yet_evaluated(self) -> bool:
         """A checkpoint is written after its step's evaluation, so a run that goes on has that one behind it."""

@@ -5,17 +5,21 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from tests.exported import write_model
 from tests.texts import WORDS
 from tests.tiny import write_rows
+from weft.bulk.formats import FORMATS
 from weft.bulk.job import Job
+from weft.bulk.on_ray import OnRay, Worker
 from weft.bulk.parts import parts_folder
 from weft.bulk.work import Answers, Vectors, Work
 from weft.errors import Interrupted, RunError, UserError
@@ -249,3 +253,36 @@ def test_what_cannot_be_is_refused(folder: Path, tmp_path: Path, monkeypatch: py
     with pytest.raises(UserError, match=r'pip install "weft\[cluster\]"'):
         job(folder, source, tmp_path / "out.csv", executor="ray").run(Watch())
     assert not parts_folder(tmp_path / "out.csv").exists()
+
+
+def test_rows_of_a_changed_file_are_never_taken_for_those_of_the_old(folder: Path, tmp_path: Path) -> None:
+    source = texts_file(tmp_path)
+    job(folder, source, tmp_path / "straight.csv").run(Watch())
+    before = source.read_bytes()
+
+    def change() -> None:
+        source.write_bytes(before.replace(WORDS[0].encode(), b"x" * len(WORDS[0])))
+        os.utime(source, (1, 1))
+
+    with pytest.raises(UserError, match="was changed while it was read"):
+        job(folder, source, tmp_path / "out.csv").run(Watch(2, change))
+    source.write_bytes(before)
+    last = Watch()
+    job(folder, source, tmp_path / "out.csv").run(last)
+    assert last.begun_with == 2 * 7
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "straight.csv").read_bytes()
+
+
+def test_a_worker_that_finds_another_model_refuses(folder: Path) -> None:
+    with pytest.raises(RunError, match="found another model there"):
+        Worker(folder, "not its digest", "cpu", Answers("mood"), FORMATS[".csv"], torch.get_num_threads())
+
+
+def test_workers_that_fit_on_no_machine_are_refused(folder: Path) -> None:
+    executor = OnRay(folder, "", "cpu", Answers("mood"), FORMATS[".csv"])
+    executor.threads = 4
+    ray = SimpleNamespace(nodes=lambda: [{"Alive": True, "Resources": {"CPU": cpus}} for cpus in (3.0, 2.0)])
+    with pytest.raises(UserError, match="a worker needs 4 processors of one machine, and no machine"):
+        executor._room(ray)
+    executor.threads = 2
+    assert executor._room(ray) == 2

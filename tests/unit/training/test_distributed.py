@@ -1,11 +1,13 @@
 """What each process takes of a window, and what one process alone does."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from weft.errors import UserError
 from weft.training.distributed import SOLO, join, share_of
 from weft.types import Part, Window
 
@@ -36,3 +38,20 @@ def test_one_process_shares_nothing() -> None:
     assert SOLO.own == ()
     with join("cpu") as processes:
         assert processes is SOLO
+
+
+def test_half_of_what_torchrun_sets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(UserError, match="MASTER_ADDR, MASTER_PORT is not set; start with torchrun"), join("cpu"):
+        pass
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "x", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(UserError, match="2 processes on a machine with 1 GPUs"), join("auto"):
+        pass

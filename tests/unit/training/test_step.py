@@ -3,12 +3,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.contracts.registry import variants
 from tests.tiny import recipe_content
 from weft.data.tokenizer import Tokenizer
 from weft.errors import RunError
 from weft.experiment import build_network, build_plan, read_data
 from weft.recipe import parse_recipe
 from weft.schedules.plan import Plan
+from weft.surgery import SurgeryConfig
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
 from weft.types import Part, Window
@@ -96,3 +98,21 @@ def test_a_loss_that_is_not_a_number_stops_before_any_weight_moves(tiny: Path) -
     with pytest.raises(RunError, match=r"step 4: the loss of paraphrase is not a finite number.*'paraphrase': \["):
         step(plan.window(3), 1e-3)
     assert all(torch.equal(a, b) for a, b in zip(before, step.network.body.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("name", variants(SurgeryConfig))
+def test_surgery_hands_on_what_is_not_finite(tiny: Path, name: str) -> None:
+    step, plan = build(tiny)
+    step.surgery, step.keeps_apart = variants(SurgeryConfig)[name]().build(), True  # type: ignore[attr-defined]
+    with torch.no_grad():
+        step.network.body.layers[0].inner.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
+    with pytest.raises(RunError, match="is not a finite number; no weight of this step was changed"):
+        step(plan.window(0), 1e-3)
+
+
+@pytest.mark.parametrize(("device", "keeps"), [("cpu", True), ("cuda", False)])
+def test_the_kept_gradient_is_for_processors(tiny: Path, device: str, keeps: bool) -> None:
+    step, _ = build(tiny)
+    network, optimizer = step.network, step.optimizer
+    Step(network, {}, step.weighting, optimizer, clip=None, seed=5, device=torch.device(device))
+    assert network.body.embeddings.tokens.keeps_gradient is keeps

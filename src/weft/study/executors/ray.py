@@ -1,9 +1,9 @@
 """Workers of a Ray cluster, or of a Ray that is started here for as long as the study runs."""
 
-import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from weft.errors import UserError
+from weft.cluster import connected, last_line
 from weft.study.executors.base import Ended, Executor
 from weft.study.worker import Job, last_words, run_job
 
@@ -12,29 +12,20 @@ class Ray(Executor):
     """With RAY_ADDRESS set, the cluster there does the work, and must see the same folders; else Ray starts here."""
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Ended]:
-        try:
-            import ray
-        except ImportError:
-            raise UserError('--executor ray: needs `pip install "weft[cluster]"`') from None
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # weft tells nobody what it does
-        elsewhere = "RAY_ADDRESS" in os.environ
-        ray.init(
-            num_cpus=None if elsewhere else self.jobs,
-            include_dashboard=None if elsewhere else False,
-            log_to_driver=False,
-            configure_logging=False,
-        )
-        # a process for each run: one that crashed, or changed torch's threads, is never used again
-        task = ray.remote(num_cpus=1, max_calls=1, max_retries=0)(run_job)
-        under_way = {task.remote(job): job for job in jobs}
-        try:
-            while under_way:
-                (reference, *_), _ = ray.wait(list(under_way), num_returns=1)
-                job = under_way.pop(reference)
+        with connected(cpus=self.jobs) as ray:
+            # a process for each run: one that crashed, or changed torch's threads, is never used again
+            kind = ray.remote(num_cpus=1, max_calls=1, max_retries=0)(run_job)
+            waiting = list(jobs)
+            running: dict[Any, Job] = {}
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    job = waiting.pop(0)
+                    gpus = int(job.device.startswith("cuda"))
+                    running[kind.options(num_gpus=gpus).remote(job)] = job
+                (reference, *_), _ = ray.wait(list(running), num_returns=1)
+                job = running.pop(reference)
                 try:
                     failure = last_words(job) if ray.get(reference) else None
                 except ray.exceptions.RayError as error:
-                    failure = f"its worker died ({str(error).strip().splitlines()[0]})"
+                    failure = f"its worker died ({last_line(error)})"
                 yield Ended(job, failure)
-        finally:
-            ray.shutdown()
