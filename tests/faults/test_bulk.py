@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.exported import write_model
-from tests.faults.conftest import Forks
+from tests.forks import Forks
 from tests.texts import WORDS
 from tests.tiny import write_rows
 from weft.bulk.parts import parts_folder

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.contracts.registry import variants
-from tests.faults.conftest import Forks
 from tests.fingerprint import fingerprint
+from tests.forks import Forks
 from tests.tiny import recipe_content, write_recipe
 from weft.penalties import PenaltyConfig
 from weft.regularizers import RegularizerConfig

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import Forks
 from tests.fingerprint import fingerprint
+from tests.forks import Forks
 from tests.tiny import recipe_content, write_recipe
 
 MIB = 1 << 20

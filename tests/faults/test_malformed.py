@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from tests.faults.conftest import Forks
+from tests.forks import Forks
 from tests.tiny import recipe_content, write_recipe
 
 GOOD = "text\tlabel\na warm film\tgood\na dull film\tbad\n"

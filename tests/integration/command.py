@@ -1,21 +1,32 @@
-"""Runs the real `weft` command in a process of its own."""
+"""Runs the real `weft` command: to its end in a fork of one process for all tests, or in a process of its own."""
 
+import atexit
 import os
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.forks import Done, Forks
 
 WEFT = [sys.executable, "-m", "weft"]
 
 
-def weft(*arguments: Any, code: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run to the end and check the exit code; no command ever shows a traceback."""
-    done = subprocess.run(
-        [*WEFT, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300, check=False
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+@cache
+def _forks() -> Forks:
+    folder = tempfile.TemporaryDirectory()
+    server = Forks(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(server.close)
+    return server
+
+
+def weft(*arguments: Any, code: int = 0, cwd: Path | None = None) -> Done:
+    """Run to the end and check the exit code."""
+    done = _forks().weft(*arguments, cwd=cwd)
+    assert done.code == code, f"exit {done.code}\n{done.stdout}\n{done.stderr}"
     return done
 
 

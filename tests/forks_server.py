@@ -1,9 +1,10 @@
 """Runs `weft` in forks of a process that has everything imported, and kills them where it is told to.
 
-One JSON object a line on stdin: {"arguments": [...], "folder": where output goes, "kill": [phase, n] or null,
-"memory": bytes more than at the start, "full": n-th sync that finds the disk full}. One JSON line back:
-{"code": exit code, or minus the signal}. The parent never trains: torch cannot run a backward pass in a fork of a
-process that has.
+One JSON object a line on stdin: {"arguments": [...], "folder": where output goes, "cwd": where to run, "environment":
+{...}}, and if wanted "resamples": of a bootstrap, "kill": [phase, n], "memory": bytes more than at the start, "full":
+n-th sync that finds the disk full. One JSON line back: {"code": exit code, or minus the signal}.
+
+The parent never trains: torch cannot run a backward pass in a fork of a process that has.
 """
 
 import errno
@@ -25,6 +26,7 @@ import weft.cli.terminal
 import weft.data.tables
 import weft.model
 import weft.proposal
+import weft.report.page
 from weft import deliverable, experiment
 from weft.bulk import executors, parts
 from weft.evaluation import bootstrap
@@ -69,6 +71,11 @@ def disk_is_full() -> None:
 def run(request: dict[str, Any]) -> None:
     """In the child: never returns."""
     folder = Path(request["folder"])
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    bootstrap.ROUNDS = request.get("resamples", bootstrap.ROUNDS)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     if request.get("kill"):
@@ -98,7 +105,6 @@ def run(request: dict[str, Any]) -> None:
 
 def main() -> None:
     assert experiment  # imported for its own sake, like the commands' modules above
-    bootstrap.ROUNDS = 20  # faults are about other things than the intervals of a report
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
