@@ -2,9 +2,8 @@
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from weft.errors import UserError
@@ -27,8 +26,10 @@ def connected(cpus: int | None = None) -> Iterator[Any]:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # weft tells nobody what it does
     own = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": cpus, "include_dashboard": False}
-    with _signals_as_they_are():
-        ray.init(log_to_driver=False, configure_logging=False, **own)
+    before = signal.getsignal(signal.SIGTERM)
+    ray.init(log_to_driver=False, configure_logging=False, **own)
+    with suppress(ValueError):  # not in the main thread: there Ray leaves signals alone
+        signal.signal(signal.SIGTERM, before)  # Ray's own handler ends the process without a word
     try:
         yield ray
     finally:
@@ -39,12 +40,3 @@ def last_line(error: Exception) -> str:
     """Of a report on what happened in a worker the line that says it."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else type(error).__name__
-
-
-@contextmanager
-def _signals_as_they_are() -> Iterator[None]:
-    """Ray puts a handler of its own on SIGTERM, which would end the process without a word."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)

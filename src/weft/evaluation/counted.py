@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.labels import Targets
-from weft.evaluation.metrics import METRICS, Predictions, decide
+from weft.evaluation.metrics import METRICS, Predictions, cells, decide
 
 Counts = NDArray[np.float64]
 """[n] how often each row was drawn"""
@@ -55,9 +55,9 @@ def confusion(targets: Targets, chosen: NDArray[np.int64], classes: int) -> Conf
     return _counted_cells(targets * classes + chosen, classes, None)
 
 
-def _counted_cells(cells: Targets, classes: int, counts: Counts | None) -> Confusion:
-    """The confusion matrix of rows whose cell is known: true class times classes plus predicted class."""
-    found = np.bincount(cells, weights=counts, minlength=classes * classes).reshape(classes, classes)
+def _counted_cells(where: Targets, classes: int, counts: Counts | None) -> Confusion:
+    """The confusion matrix of rows whose cell is known."""
+    found = np.bincount(where, weights=counts, minlength=classes * classes).reshape(classes, classes)
     return found.astype(np.float64, copy=False)
 
 
@@ -67,8 +67,8 @@ def counted(name: str, targets: Targets, predictions: Predictions) -> Counted:
         return _multilabel(name, targets, predictions)
     if name in FROM_CONFUSION:
         classes, whole = predictions.shape[1], FROM_CONFUSION[name]
-        cells = targets * classes + decide(predictions, targets)
-        return lambda counts: whole(_counted_cells(cells, classes, counts))
+        where = cells(predictions, targets)
+        return lambda counts: whole(_counted_cells(where, classes, counts))
     if name == "mse":
         squares = (targets - predictions) ** 2
         return lambda counts: float(counts @ squares / counts.sum())

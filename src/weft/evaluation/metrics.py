@@ -39,6 +39,12 @@ def decide(predictions: Predictions, targets: Targets) -> NDArray[np.int64]:
     return chosen
 
 
+def cells(predictions: Predictions, targets: Targets) -> NDArray[np.int64]:
+    """[n] where each row stands in a confusion matrix, flat: true class times classes plus the chosen one."""
+    found: NDArray[np.int64] = targets * predictions.shape[1] + decide(predictions, targets)
+    return found
+
+
 @dataclass(frozen=True)
 class Tally:
     """What metrics of decisions see: each pair of a true and a chosen class once, and how many rows have it.
@@ -61,8 +67,8 @@ def tally(targets: Targets, predictions: Predictions) -> Tally:
     classes = predictions.shape[1]
     table = np.zeros(classes**2, dtype=np.int64)
     for start in range(0, len(targets), BLOCK):
-        true, part = targets[start : start + BLOCK], predictions[start : start + BLOCK]
-        table += np.bincount(true * classes + decide(part, true), minlength=classes**2)
+        part = slice(start, start + BLOCK)
+        table += np.bincount(cells(predictions[part], targets[part]), minlength=classes**2)
     seen = np.flatnonzero(table)
     return Tally(seen // classes, seen % classes, table[seen])
 

@@ -62,14 +62,13 @@ def _measured(claim: Claim, arm: str, outcomes: Outcomes) -> Measured:
 
 def _quality(claim: Claim, own: Estimate, p: float, corrected: float) -> tuple[Word, str]:
     beyond = f"-{claim.margin:g}" if claim.margin else "0"
-    if p < LEVEL <= corrected:
-        side = "above" if own.value > -claim.margin else "below"
-        return "undecided", f"clearly {side} {beyond} by itself, but not as one of several claims"
-    if corrected >= LEVEL:
+    if p >= LEVEL:  # and so is the corrected one, which is never smaller
         return "undecided", f"the difference is not clearly on one side of {beyond}"
-    if own.value > -claim.margin:
-        return "supported", f"the difference is clearly above {beyond}"
-    return "refuted", f"the difference is clearly below {beyond}"
+    above = own.value > -claim.margin
+    side = f"{'above' if above else 'below'} {beyond}"
+    if corrected >= LEVEL:
+        return "undecided", f"clearly {side} by itself, but not as one of several claims"
+    return "supported" if above else "refuted", f"the difference is clearly {side}"
 
 
 def _with_cost(claim: Claim, word: Word, why: str, ratios: tuple[float, ...]) -> tuple[Word, str]:
