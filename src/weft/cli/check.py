@@ -24,4 +24,7 @@ def check(
         findings = examine(loaded)
     for line in findings.lines():
         console.print(line, soft_wrap=True, markup=False)
-    typer.echo("The recipe and its data are in order.")
+    if findings.questions:
+        typer.echo(f"The recipe and its data can be used, but {findings.questions} warnings or doubts above are open.")
+    else:
+        typer.echo("The recipe and its data are in order.")
