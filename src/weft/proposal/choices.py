@@ -13,19 +13,7 @@ PAIRS = [("1", "2"), ("a", "b"), ("first", "second"), ("left", "right"), ("premi
 """words in which the names of the two texts of a pair differ"""
 ALIKE_LENGTH, ALIKE_WORDS = 2.0, 0.25
 """two text columns may be a pair if one is at most so many times as long, and so much of their vocabulary is shared"""
-METADATA_WORDS = {
-    "source",
-    "lang",
-    "language",
-    "split",
-    "fold",
-    "author",
-    "user",
-    "username",
-    "country",
-    "city",
-    "file",
-}
+METADATA_WORDS = {"source", "lang", "language", "split", "fold", "author", "user", "country", "city", "file"}
 
 
 @dataclass(frozen=True)
@@ -100,9 +88,7 @@ def choose_labels(found: Profile, texts: Sequence[str]) -> list[Label]:
     flags = [column for column in chosen if column.is_flag and not _is_plain_label(column)]
     flags = flags if len(flags) > 1 else []
     named = any(column.is_named_label for column in chosen)
-    labels = [
-        _one_label(column, found, alone=len(chosen) == 1, named=named) for column in chosen if column not in flags
-    ]
+    labels = [_one_label(column, alone=len(chosen) == 1) for column in chosen if column not in flags]
     return [*labels, *([_flags(flags, named=bool(labels) and named)] if flags else [])]
 
 
@@ -111,15 +97,14 @@ def _is_plain_label(column: Column) -> bool:
     return all(word in (*LABEL_WORDS, "is") for word in name_words(column.name))
 
 
-def _one_label(column: Column, found: Profile, *, alone: bool, named: bool) -> Label:
+def _one_label(column: Column, *, alone: bool) -> Label:
     kind, why_kind = choose_kind(column)
     if column.is_named_label:
         return Label((column.name,), kind, "its name says so", why_kind)
     values = len(column.parts) if column.is_several else len(column.counts)
     why = f"{values} different values" if alone else f"{values} different values: a task of its own"
-    is_sure = alone or not named
     doubt = f"{column.name!r} became a task because it has {values} different values; delete the task if it is no label"
-    return Label((column.name,), kind, why, why_kind, None if is_sure else doubt)
+    return Label((column.name,), kind, why, why_kind, None if alone else doubt)
 
 
 def _flags(columns: list[Column], *, named: bool) -> Label:

@@ -40,9 +40,7 @@ def propose(files: Sequence[Path], out: Path, ask: Ask) -> str:
 
 
 def _encoding_doubt(path: Path, encoding: str) -> str:
-    return (
-        f"{path.name} is not UTF-8 and was taken for {encoding}; look at letters with accents, and correct `encoding`"
-    )
+    return f"{path.name} is not UTF-8 and was taken for {encoding}; look at its accents, correct `encoding` if needed"
 
 
 def _group(files: Sequence[Path]) -> dict[str, dict[str, Path]]:
