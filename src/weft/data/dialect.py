@@ -202,22 +202,24 @@ def survey(path: Path, encoding: str, delimiter: str) -> Survey:
         assert first is not None, "the caller has seen a line"
         records.put_back(first.taken)
         found = Survey(delimiter, len(first_fields(first.taken[0], delimiter)))
+        unquoted = 0
         while (record := records.read()) is not None:
-            if not record.is_blank:
-                found.counts.update(_evidence(record, found.width, delimiter))
+            if record.plain is record.quoted:  # most lines have no quote
+                unquoted += len(record.plain) == found.width and not record.is_blank
+                continue
+            found.counts.update(_evidence(record, found.width, delimiter))
             if record.fields(("csv",), found.width) is None:
                 records.put_back(record.taken[1:])
+        found.counts["read"] += unquoted
     return found
 
 
 def _evidence(record: Record, width: int, delimiter: str) -> Iterator[str]:
-    """What one record, cut with quoting if it can be, says."""
+    """What one record with a quote says, cut with quoting if it can be."""
     quoted = record.fields(("csv",), width)
     fits_plainly = all(len(split_plainly(line, delimiter)) == width for line in record.taken)
     if quoted is not None or len(record.plain) == width:
         yield "read"
-    if QUOTE not in record.taken[0]:
-        return
     yield "quotes"
     if quoted is None:
         if len(record.plain) == width:

@@ -3,8 +3,7 @@
 import csv
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 csv.field_size_limit(1 << 30)
 QUOTE = '"'
@@ -14,8 +13,7 @@ LOOK_AHEAD = 4_000_000
 Way = Literal["csv", "none"]
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What stands at one place of a file."""
 
     taken: tuple[str, ...]
