@@ -34,7 +34,8 @@ def test_init_check_train_and_predict_on_twelve_layouts(tiny: Path, tmp_path: Pa
     for case in CASES:
         source, answers = tmp_path / case.file, tmp_path / f"{case.file}.jsonl"
         task = next(iter(case.tasks))
-        weft("predict", run, task, "--input", source, "--output", answers)
+        done = weft("predict", run, task, "--input", source, "--output", answers)
+        assert ("quotes are part of the texts" in done.stderr) == (case.file == "said.tsv")
         assert len(answers.read_text(encoding="utf-8").splitlines()) == ROWS
 
     def embedded(task: str, source: str) -> list[str]:

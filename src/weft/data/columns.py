@@ -27,7 +27,11 @@ LABEL_WORDS = (
     "duplicate",
     "tags",
 )
-HEADER_WORDS = {"text", "label", "sentence", "class", "category", "target", "id", "idx", "index", "title", "review"}
+HEADER_WORDS = set(
+    "text label sentence class category target id idx index title review message comment tweet question answer body "
+    "content document phrase query utterance intent sentiment emotion premise hypothesis name date stars rating score".split()
+)
+"""names that are hardly ever values"""
 
 
 def name_words(name: str) -> list[str]:

@@ -75,7 +75,7 @@ class DataConfig(Config):
     @classmethod
     def _known_encoding(cls, name: str) -> str:
         try:
-            b"".decode(name)
+            " ".encode(name)
         except (LookupError, ValueError):
             raise ValueError(f"{name!r} is not a text encoding; expected utf-8, cp1252, latin-1, utf-16, ...") from None
         return name

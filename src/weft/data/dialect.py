@@ -207,24 +207,23 @@ def survey(path: Path, encoding: str, delimiter: str) -> Survey:
             if record.plain is record.quoted:  # most lines have no quote
                 unquoted += len(record.plain) == found.width and not record.is_blank
                 continue
-            found.counts.update(_evidence(record, found.width, delimiter))
+            found.counts.update(_evidence(record, found.width))
             if record.fields(("csv",), found.width) is None:
                 records.put_back(record.taken[1:])
         found.counts["read"] += unquoted
     return found
 
 
-def _evidence(record: Record, width: int, delimiter: str) -> Iterator[str]:
+def _evidence(record: Record, width: int) -> Iterator[str]:
     """What one record with a quote says, cut with quoting if it can be."""
     quoted = record.fields(("csv",), width)
-    fits_plainly = all(len(split_plainly(line, delimiter)) == width for line in record.taken)
     if quoted is not None or len(record.plain) == width:
         yield "read"
     yield "quotes"
     if quoted is None:
         if len(record.plain) == width:
             yield "only plain"
-    elif not fits_plainly:
+    elif not record.fits_plainly(width):
         yield "only quoted"
     elif len(record.taken) > 1:
         yield "several rows"

@@ -22,6 +22,7 @@ class Record(NamedTuple):
     """fields if quotes enclose them; None if a quote that opens here is not closed properly"""
     plain: list[str]
     """fields of the first line if quotes mean nothing"""
+    delimiter: str
 
     @property
     def is_blank(self) -> bool:
@@ -29,12 +30,19 @@ class Record(NamedTuple):
 
     def fields(self, ways: tuple[Way, ...], width: int) -> tuple[list[str], int] | None:
         """The fields, and how many lines they are, by the first way that gives as many as there are columns."""
+        quoted = self.quoted if self.quoted is not None and len(self.quoted) == width else None
+        # Where both ways are open, a record of several lines is not cut if that would leave lines that fit nowhere.
+        fits = len(self.plain) == width and (ways == ("none",) or quoted is None or self.fits_plainly(width))
         for way in ways:
-            if way == "none" and len(self.plain) == width:
+            if way == "none" and fits:
                 return self.plain, 1
-            if way == "csv" and self.quoted is not None and len(self.quoted) == width:
-                return self.quoted, len(self.taken)
+            if way == "csv" and quoted is not None:
+                return quoted, len(self.taken)
         return None
+
+    def fits_plainly(self, width: int) -> bool:
+        """Whether each of its lines is a row if quotes mean nothing."""
+        return all(len(split_plainly(line, self.delimiter)) == width for line in self.taken)
 
 
 class Records:
@@ -55,15 +63,15 @@ class Records:
             return None
         plain = split_plainly(line, self.delimiter)
         if QUOTE not in line:
-            return Record((line,), plain, plain)
+            return Record((line,), plain, plain, self.delimiter)
         self._waiting.appendleft(line)
         self._taken, self._room = [], LOOK_AHEAD
         try:
             quoted = next(self._strict)
         except csv.Error:
             self.put_back(self._taken[1:])
-            return Record((line,), None, plain)
-        return Record(tuple(self._taken), quoted, plain)
+            return Record((line,), None, plain, self.delimiter)
+        return Record(tuple(self._taken), quoted, plain, self.delimiter)
 
     def put_back(self, lines: list[str] | tuple[str, ...]) -> None:
         """Lines of a record that were not used: they are read again."""

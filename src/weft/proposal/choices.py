@@ -48,7 +48,9 @@ def choose_texts(found: Profile) -> Texts:
     by_length = sorted(candidates, key=lambda column: -column.mean_words)
     longest, others = by_length[0], by_length[1:]
     if not others:
-        return Texts((longest.name,), f"{longest.mean_words:.0f} words a row")
+        doubt = f"{longest.name!r} holds lists, which are read as they are written, brackets included"
+        is_list = longest.listed == longest.filled
+        return Texts((longest.name,), f"{longest.mean_words:.0f} words a row", doubt if is_list else None)
     second = others[0]
     if longest.mean_words <= ALIKE_LENGTH * second.mean_words and shared_words(longest, second) >= ALIKE_WORDS:
         names = tuple(column.name for column in candidates if column in (longest, second))

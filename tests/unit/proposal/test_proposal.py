@@ -95,6 +95,12 @@ def test_a_header_of_sentences_is_a_header(tmp_path: Path) -> None:
     assert (task.data.header, task.data.label) == (True, "Would you come again?")
 
 
+def test_a_column_called_like_one_of_its_values_is_a_header(tmp_path: Path) -> None:
+    lines = [f"{text}\t{'spam' if mood else 'ham'}" for text, mood in rows(1)]
+    (task,) = proposal(write(tmp_path / "a.tsv", "message\tspam", lines)).tasks.values()
+    assert (task.data.header, task.data.text, task.data.label) == (True, "message", "spam")
+
+
 def test_a_headerless_file_of_pairs_and_numbers(tmp_path: Path) -> None:
     lines = [f"{i}\t{text}\t{i % 50 / 10}\tonce more {text}" for i, (text, _) in enumerate(rows(1))]
     path = tmp_path / "a.tsv"
