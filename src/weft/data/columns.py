@@ -29,7 +29,7 @@ LABEL_WORDS = (
 )
 HEADER_WORDS = set(
     "text label sentence class category target id idx index title review message comment tweet question answer body "
-    "content document phrase query utterance intent sentiment emotion premise hypothesis name date stars rating score".split()
+    "content document phrase query utterance intent sentiment emotion premise hypothesis name date stars".split()
 )
 """names that are hardly ever values"""
 
