@@ -24,7 +24,7 @@ def test_init_check_train_and_predict_on_twelve_layouts(tiny: Path, tmp_path: Pa
         assert part in checked
     doubts = sum(case.doubts for case in CASES)
     assert checked.count("doubt: ") == doubts
-    assert f"{doubts} warnings or doubts above are open" in checked
+    assert f"Open warnings and doubts, see above: {doubts}" in checked
     counted = [line for line in checked.splitlines() if " rows; " in line]
     assert sum(int(line.split(": ")[1].split()[0]) for line in counted) == ROWS * len(tasks)
 

@@ -25,6 +25,6 @@ def check(
     for line in findings.lines():
         console.print(line, soft_wrap=True, markup=False)
     if findings.questions:
-        typer.echo(f"The recipe and its data can be used, but {findings.questions} warnings or doubts above are open.")
+        typer.echo(f"The recipe and its data can be used. Open warnings and doubts, see above: {findings.questions}")
     else:
         typer.echo("The recipe and its data are in order.")
