@@ -22,7 +22,7 @@ def stream_texts(path: Path, own: list[str], problems: Problems, layout: Layout 
     """
 
     def chosen(found: list[str]) -> list[str]:
-        columns = _columns_in(found, own)
+        columns = choose_columns(found, own)
         require_columns(path, found, columns)
         return columns
 
@@ -32,9 +32,10 @@ def stream_texts(path: Path, own: list[str], problems: Problems, layout: Layout 
         yield tuple(row.values[name] for name in columns)
 
 
-def _columns_in(found: Sequence[str], own: list[str]) -> list[str]:
+def choose_columns(found: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Where a task's texts are: in the columns `text` and `text2`, or else in those of the task's own files."""
     standard = list(STANDARD[: len(own)])
-    return standard if all(name in found for name in standard) else own
+    return standard if all(name in found for name in standard) else list(own)
 
 
 def input_layout(path: Path, own: list[str], layout: Layout) -> Layout:
@@ -46,7 +47,7 @@ def input_layout(path: Path, own: list[str], layout: Layout) -> Layout:
         found = detect(path, with_header).names
     except UserError:  # a first line that is no header
         return layout
-    return with_header if all(name in found for name in _columns_in(found, own)) else layout
+    return with_header if all(name in found for name in choose_columns(found, own)) else layout
 
 
 def reading_note(path: Path, own: list[str], layout: Layout) -> str | None:
