@@ -20,8 +20,8 @@ from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 from weft.evaluation.calibration import fit_temperature
-from weft.evaluation.metrics import Predictions, decide
 from weft.evaluation.plane import Plane
+from weft.evaluation.truth import Predictions, decide
 from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
 from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from weft.evaluation.metrics import METRICS
+from weft.evaluation.metrics import METRICS, explain, title
 from weft.training import checkpoint
 from weft.training.step import StepReport
 from weft.training.trainer import Evaluation
@@ -93,7 +93,9 @@ def score_table(
     split: str = "dev",
 ) -> Table:
     """Task by task, the primary metric first; with the untrained heads beside it if they were scored."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    measured = {task: [metric for metric in values if metric in METRICS] for task, values in scores.items()}
+    caption = "\n".join(explain(measured, {}))
+    table = Table(box=None, pad_edge=False, header_style="bold", caption=caption, caption_justify="left")
     table.add_column("task")
     table.add_column("metric")
     if before:
@@ -101,11 +103,11 @@ def score_table(
     table.add_column(split, justify="right", style="bold")
     table.add_column("rows", justify="right")
     for task, values in scores.items():
-        for i, (metric, value) in enumerate((m, v) for m, v in values.items() if m in METRICS):
-            cells = [task if i == 0 else "", metric]
+        for i, metric in enumerate(measured[task]):
+            cells = [task if i == 0 else "", title(metric)]
             if before:
                 cells.append(_shown(before[task][metric]))
-            cells += [_shown(value), f"{values['n']:,}" if i == 0 else ""]
+            cells += [_shown(values[metric]), f"{values['n']:,}" if i == 0 else ""]
             table.add_row(*cells, style=None if i == 0 else "dim")
     cells = ["overall", ""] + ([_shown(before_overall)] if before else [])
     table.add_row(*cells, _shown(overall), "")
