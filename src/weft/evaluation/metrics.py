@@ -1,5 +1,6 @@
 """The metrics: each is one entry of a table."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -220,9 +221,8 @@ def _require_classes(labels: Labels, name: str, key: str) -> None:
     if name == "auc" and classes != 2:
         raise UserError(f"{key}: 'auc' is for two classes, but the task has {classes}")
     if name in OF_ONE_CLASS and classes == 2 and labels.positive is None:
-        one, two = (f"`positive = {label!r}`".replace("'", '"') for label in labels.names)
-        table = key.removesuffix(".metrics")
-        raise UserError(f"{key}: {name!r} is about one of the two classes; write {one} or {two} in [{table}]")
+        one, two = (f"`positive = {json.dumps(label, ensure_ascii=False)}`" for label in labels.names)
+        raise UserError(f"{key}: {name!r} is about one of the two classes; write {one} or {two} beside it")
 
 
 def title(name: str) -> str:
@@ -243,6 +243,13 @@ def overall(scores: dict[str, dict[str, float]], primary: dict[str, str]) -> flo
         value = scores[task][metric]
         values.append((1 + value) / 2 if METRICS[metric].is_correlation else value)
     return float(np.mean(values))
+
+
+def overall_range(primary: Mapping[str, str]) -> tuple[float, float]:
+    """Smallest and largest overall score that these primary metrics can make."""
+    ranges = [(0.0, 1.0) if METRICS[name].is_correlation else METRICS[name].range for name in primary.values()]
+    low, high = np.mean(ranges, axis=0)
+    return float(low), float(high)
 
 
 def overall_formula(primary: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from weft.data.labels import Kind, Targets
 from weft.errors import UserError
 from weft.evaluation.metrics import DEFAULTS, METRICS
 from weft.evaluation.truth import Predictions, Truth, decide
+from weft.variants import file_name
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def read_run(folder: Path, label: str | None = None) -> Run:
     labels = (_json(folder / "model" / "weft.json") or {}).get("labels", {})
     tasks = {}
     for name, config in recipe["tasks"].items():
-        file = folder / "predictions" / f"{name}.parquet"
+        file = folder / "predictions" / f"{file_name(name)}.parquet"
         if file.is_file():
             tasks[name] = _task(name, config, labels.get(name, {}), file)
     return Run(

@@ -95,7 +95,7 @@ def short(result: Content) -> list[tuple[str, Table]]:
 def _with_half(score: Content | None) -> str:
     if score is None or score["mean"] is None:
         return "–"
-    return f"{score['mean']:.3f}" + (f" ±{score['mean'] - score['low']:.3f}" if score["low"] is not None else "")
+    return f"{score['mean']:.3f}" + (f" ±{(score['high'] - score['low']) / 2:.3f}" if score["low"] is not None else "")
 
 
 def difference_table(result: Content) -> Table:
@@ -145,7 +145,10 @@ def conflict_table(result: Content) -> Table:
 
 
 def change_table(result: Content) -> Table:
-    rows = [[name, key, str(value)] for name, arm in result["arms"].items() for key, value in arm["changes"].items()]
+    rows = []
+    for name, arm in result["arms"].items():
+        rows += [[name, key, str(value)] for key, value in arm["changes"].items()]
+        rows += [[name, key, "unset"] for key in arm["unset"]]
     return ["arm", "key", "value"], rows
 
 

@@ -147,7 +147,7 @@ def test_a_metric_of_one_class_asks_which(name: str) -> None:
         choose_metrics(labels, ["accuracy", name], "t")
     assert str(error.value) == (
         f"tasks.t.metrics: '{name}' is about one of the two classes; "
-        'write `positive = "irony"` or `positive = "plain"` in [tasks.t]'
+        'write `positive = "irony"` or `positive = "plain"` beside it'
     )
     assert choose_metrics(labels.with_positive("irony", "k"), [name], "t") == (name,)
 

@@ -75,6 +75,44 @@ def test_without_rows_it_is_the_t_interval_of_the_seeds() -> None:
     assert own.p(0.4) == pytest.approx(stats.ttest_1samp(values, 0.4).pvalue)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "value", "error"),
+    [((-1, 1), 0.98, 0.02), ((-1, 1), -0.9, 0.1), ((0, 1), 0.995, 0.01), ((0, np.inf), 0.1, 0.2)],
+)
+def test_an_interval_stays_within_the_range_of_its_metric(
+    bounds: tuple[float, float], value: float, error: float
+) -> None:
+    own = Estimate(value, error, 2.0)
+    assert own.interval[0] < bounds[0] or own.interval[1] > bounds[1], "which is why it must be done otherwise"
+    low, high = own.within(*bounds)
+    assert bounds[0] <= low < value < high <= bounds[1]
+
+
+def test_the_interval_of_a_correlation_is_fishers() -> None:
+    own = Estimate(0.8, 0.05, 7.0)
+    reach = stats.t.ppf(0.975, 7) * 0.05 / (1 - 0.8**2)
+    assert own.within(-1, 1) == pytest.approx(tuple(np.tanh(np.arctanh(0.8) + np.array([-reach, reach]))))
+
+
+def test_far_from_its_bounds_an_interval_is_students() -> None:
+    own = Estimate(0.5, 0.001, 4.0)
+    assert own.within(0, 1) == pytest.approx(own.interval, abs=1e-6)
+    assert Estimate(1.0, 0.1, 4.0).within(0, 1) == pytest.approx((1 - stats.t.ppf(0.975, 4) * 0.1, 1.0))
+
+
+def test_the_intervals_cover_a_correlation_near_one() -> None:
+    """Studies of five seeds whose r scatters evenly on Fisher's scale: 95 % of the intervals hold the truth."""
+    draw = np.random.default_rng(1)
+    held = 0
+    for _ in range(1000):
+        values = np.tanh(np.arctanh(0.9) + draw.normal(0, 0.2, 5))
+        own = estimate(Measured(tuple(range(5)), values, np.repeat(values[None], 10, axis=0)))
+        assert own is not None
+        low, high = own.within(-1, 1)
+        held += low <= 0.9 <= high
+    assert held / 1000 == pytest.approx(0.95, abs=0.03)
+
+
 def test_without_rows_a_difference_is_welch() -> None:
     one, two = np.array([0.6, 0.64, 0.61]), np.array([0.5, 0.55, 0.51, 0.58])
     arms = [Measured(tuple(range(len(v))), v, np.repeat(v[None], 10, axis=0)) for v in (one, two)]
