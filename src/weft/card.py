@@ -91,10 +91,15 @@ def _scores(
     whole = f"{evaluation.overall:.3f}" if math.isfinite(evaluation.overall) else "undefined"
     positive = {task: name for task in recipe.tasks if (name := recipe.tasks[task].positive) is not None}
     explained = explain({task: list(own) for task, own in spans.items()}, positive)
+    untrained = ""
+    if evaluation.untrained:
+        named = ", ".join(evaluation.untrained)
+        untrained = f"\n\nNot trained in this run: {named}. The best epoch was chosen by the other tasks."
     return (
         "\n".join(lines)
         + f"\n\nOverall dev score: {whole}.\n\n"
         + "\n".join(f"- {line}" for line in explained)
+        + untrained
         + "\n\nIntervals are of 1,000 bootstrap resamples of the dev rows. The scores are of the epoch that "
         "scored best on these same rows, so they are a little optimistic.\n"
     )
