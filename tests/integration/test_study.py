@@ -273,6 +273,8 @@ def test_names_with_spaces(tiny: Path, tmp_path: Path) -> None:
     page = (run / "report.html").read_text(encoding="utf-8")
     assert not [found for found in re.findall(r' id="([^"]*)"', page) if " " in found]
     assert set(re.findall(r'href="#([^"]*)"', page)) <= set(re.findall(r' id="([^"]*)"', page))
+    lines = (out / "study.md").read_text(encoding="utf-8")
+    assert "- overall = mean of the sentiment accuracy, (1 + the similarity pearson) / 2" in lines
     assert not re.findall(r' id="[^"]* [^"]*"', (out / "study.html").read_text(encoding="utf-8"))
     assert load(run).predict("the sentiment", ["a warm film"])[0].task == "the sentiment"
 
