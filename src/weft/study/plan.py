@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.check import estimate_scoring, estimate_seconds
+from weft.check import estimate_scoring, estimate_seconds, times_seen
 from weft.content import Content, put, remove
 from weft.errors import UserError
 from weft.evaluation.metrics import choose_metrics
@@ -21,6 +21,8 @@ from weft.training.checkpoint import sha256
 
 SAMPLED = 2000
 """windows of a plan that are counted to turn a budget of examples or tokens into steps"""
+LOOK = 256
+"""after so many windows it is looked whether every row was seen: long plans need not be counted to their end"""
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,14 @@ class PlannedArm:
 
 @dataclass(frozen=True)
 class RowsSeen:
-    """The train rows of a task that a run sees, counted over its whole plan with the recipe's own seed."""
+    """The train rows of a task that a run sees, counted over its plan with the recipe's own seed."""
 
     of: int
     """rows that there are"""
     distinct: int
     """rows that are seen at least once"""
     drawn: int
-    """rows that are seen, each as often as it is"""
+    """rows that are seen, each counted as often as it is"""
 
 
 @dataclass(frozen=True)
@@ -176,11 +178,14 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
 
 def rows_seen(plan: Plan, sizes: dict[str, int]) -> dict[str, RowsSeen]:
     """A budget spreads its windows over all epochs of the recipe, so rows may come again before all were seen once."""
-    seen = {task: np.zeros(size, dtype=np.int64) for task, size in sizes.items()}
+    seen = {task: np.zeros(size, dtype=bool) for task, size in sizes.items()}
     for step in range(plan.steps):
+        if step % LOOK == 0 and all(own.all() for own in seen.values()):
+            break
         for part in plan.window(step).parts:
-            np.add.at(seen[part.task], part.rows, 1)
-    return {task: RowsSeen(len(own), int((own > 0).sum()), int(own.sum())) for task, own in seen.items()}
+            seen[part.task][part.rows] = True
+    drawn = {task: round(times * sizes[task]) for task, times in times_seen(plan, sizes)}
+    return {task: RowsSeen(sizes[task], int(own.sum()), drawn[task]) for task, own in seen.items()}
 
 
 def steps_of(recipe: Recipe, budget: Budget, device: str = "auto") -> int:
