@@ -149,10 +149,15 @@ def read_shape(folder: Path) -> BodyShape:
     return shape
 
 
+def hugging_face_config(shape: BodyShape) -> dict[str, Any]:
+    """What `transformers` must know of a body."""
+    keys = {key: getattr(shape, field) for field, key in SHAPE_KEYS.items()}
+    return {"architectures": ["BertModel"], "model_type": "bert", "pad_token_id": 0, **keys}
+
+
 def write_config(shape: BodyShape, folder: Path, **settings: Any) -> None:
     """config.json as `transformers` writes it for a BertModel; `settings` are added or replace its own."""
-    config: dict[str, Any] = {"architectures": ["BertModel"], "model_type": "bert", "pad_token_id": 0}
-    config |= {key: getattr(shape, field) for field, key in SHAPE_KEYS.items()} | settings
+    config = hugging_face_config(shape) | settings
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
