@@ -146,7 +146,9 @@ def test_transformers_gives_the_vectors_of_a_task(
         return
     encoder, info = AutoModel.from_pretrained(out / task, trust_remote_code=True, output_loading_info=True)
     assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    inputs = AutoTokenizer.from_pretrained(out / task)(TEXTS, padding=True, truncation=True, return_tensors="pt")
+    inputs = AutoTokenizer.from_pretrained(out / task, trust_remote_code=True)(
+        TEXTS, padding=True, truncation=True, return_tensors="pt"
+    )
     with torch.no_grad():
         vectors = encoder(**inputs).pooler_output.numpy()
     np.testing.assert_allclose(vectors, model.embed(TEXTS, task), rtol=1e-5, atol=1e-5)

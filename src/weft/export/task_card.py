@@ -43,7 +43,7 @@ def _example(source: Source, name: str, custom_code: bool) -> str:
         "from transformers import AutoModelForSequenceClassification, AutoTokenizer",
         "",
         f'folder = "{name}"  # where this folder is, or its name on the hub',
-        "tokenizer = AutoTokenizer.from_pretrained(folder)",
+        f"tokenizer = AutoTokenizer.from_pretrained(folder{trust})",
         f"model = AutoModelForSequenceClassification.from_pretrained(folder{trust})",
         "",
         f"texts = {_listed(EXAMPLES)}",
