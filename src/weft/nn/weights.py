@@ -115,12 +115,7 @@ def read_shape(folder: Path) -> BodyShape:
             f"{path}: there is no such file; a body is a folder with config.json, model.safetensors and tokenizer.json"
         )
     config = read_json(path)
-    found = config.get("model_type")
-    if found != "bert":
-        raise UserError(
-            f"{path}: model_type is {found!r}, expected 'bert'; weft trains BERT bodies only "
-            "(BERT base or large, MiniLM, e5, bge and others of that architecture)"
-        )
+    _require_bert(config, path)
     for key in ("is_decoder", "add_cross_attention"):
         if config.get(key):
             raise UserError(f"{path}: {key} is {config[key]}; weft trains encoders only")
@@ -147,6 +142,19 @@ def read_shape(folder: Path) -> BodyShape:
     if shape.heads < 1 or shape.width % shape.heads:
         raise UserError(f"{path}: hidden_size {shape.width} is not a multiple of {shape.heads} heads")
     return shape
+
+
+def _require_bert(config: Mapping[str, Any], path: Path) -> None:
+    found, classes = config.get("model_type"), config.get("architectures")
+    if found == "bert":
+        return
+    if found == "weft":
+        raise UserError(f"{path}: is a task exported by weft; name the run that it came from, or the body beside it")
+    named = f" ({', '.join(map(str, classes))})" if isinstance(classes, list) and classes else ""
+    raise UserError(
+        f"{path}: model_type is {found!r}{named}, expected 'bert'; this architecture is not supported. Supported are "
+        "BERT base and large, MiniLM, e5, bge and other bodies whose config.json has model_type 'bert'"
+    )
 
 
 def hugging_face_config(shape: BodyShape) -> dict[str, Any]:
