@@ -16,7 +16,8 @@ HUB_FILES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_co
 def find_body(body: str, relative_to: Path | None = None) -> Path:
     """The folder that `body` names; a folder on disk wins over a hub id of the same spelling.
 
-    Its config.json is checked here, before anybody looks at a tokenizer or at weights of another architecture.
+    The config.json of a folder or hub id is checked first: an architecture that is not supported has another tokenizer
+    and other weights, of which no message would make sense.
     """
     if body.startswith("packaged:"):
         return _packaged(body.removeprefix("packaged:"))
