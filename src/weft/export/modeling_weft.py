@@ -316,6 +316,8 @@ class WeftForSequenceClassification(WeftModel):
     regression, which gives numbers in the label's own units.
     """
 
+    _keys_to_ignore_on_load_unexpected = None
+
     def __init__(self, config: WeftConfig) -> None:
         super().__init__(config)
         self.dropout = nn.Dropout(self.task["dropout"])
