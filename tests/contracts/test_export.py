@@ -59,6 +59,17 @@ def all_tasks() -> dict[str, dict[str, Any]]:
         "head": "scaled-cosine",
         "loss": "binary-cross-entropy",
     }
+    probability = tasks["loss-binary-cross-entropy-probability"]
+    tasks["loss-binary-cross-entropy-as-logit"] = probability | {
+        "loss": {"name": "binary-cross-entropy", "as_logit": True}
+    }
+    # heads and poolings with other settings than their own
+    scaled = {"name": "scaled-cosine", "start": 1.5, "gain": 4.0}
+    tasks["head-scaled-cosine-gain"] = NUMBER | {"head": scaled}
+    tasks["head-scaled-cosine-relu"] = NUMBER | {"head": scaled | {"units": 6}}
+    tasks["head-scaled-cosine-layer"] = NUMBER | {"head": scaled | {"units": 6, "activation": "none"}}
+    tasks["head-shared-pair-alone"] = NUMBER | {"head": {"name": "shared-pair", "shared": False, "size": 5}}
+    tasks["head-mlp-deep"] = NUMBER | {"head": {"name": "mlp", "sizes": [7, 5], "dropout": 0.2}}
     tasks["kind-multilabel-mean"] = {"like": "sentiment", "kind": "multilabel", "pooling": "mean"}
     tasks["kind-ordinal-concat"] = {"like": "paraphrase", "kind": "ordinal", "reading": "concat", "pooling": "max"}
     tasks["kind-multilabel"] = {"like": "sentiment", "kind": "multilabel", "pooling": "pooler"}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from weft.data.labels import Labels
 from weft.export.source import Source, write_json
 from weft.export.tokenizer_file import save_tokenizer
+from weft.losses.binary_cross_entropy import BinaryCrossEntropy
 from weft.nn.weights import hugging_face_config
 from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
 
@@ -62,7 +63,7 @@ def task_settings(source: Source, name: str) -> dict[str, Any]:
         "outputs": task.loss.outputs,
         "dropout": source.model.recipe.dropout,
         "loss": config.chosen_loss.name,
-        "bounds": config.head.bounds,
+        "gives_probability": isinstance(task.loss, BinaryCrossEntropy) and task.loss.reads_probabilities,
         "range": [labels.low, labels.high] if labels.is_numeric else None,
         "scaled": labels.scaled,
         "temperature": source.temperature(name),

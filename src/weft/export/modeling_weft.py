@@ -184,20 +184,25 @@ class ReluCosine(Cosine):
 
 
 class ScaledCosine(Cosine):
-    """`clip(a (cos(u, v) - 1) + 1, 0, 1)`."""
+    """`clip(a (cos(u, v) - 1) + 1, 0, 1)`, on vectors that go through a layer of `units` first if it is given."""
 
-    def __init__(self, width: int, sides: int, outputs: int, start: float) -> None:
+    def __init__(
+        self, width: int, sides: int, outputs: int, start: float, gain: float, units: int | None, activation: str | None
+    ) -> None:
         super().__init__(width, sides, outputs)
-        self.a = nn.Parameter(torch.tensor(start))
+        self.gain = gain
+        self.a = nn.Parameter(torch.tensor(start / gain))
+        layers = [] if units is None else [nn.Linear(width, units), nn.ReLU()]
+        self.map = nn.Sequential(*(layers[:1] if activation == "none" else layers))
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        return (self.a * (super().forward(first, second) - 1) + 1).clamp(0, 1)
+        return (self.gain * self.a * (super().forward(self.map(first), self.map(second)) - 1) + 1).clamp(0, 1)
 
 
 class SharedPair(Cosine):
     """`W_t leaky_relu(W (u, v, |u - v|, cos(u, v)))`."""
 
-    def __init__(self, width: int, sides: int, outputs: int, size: int, group: str) -> None:
+    def __init__(self, width: int, sides: int, outputs: int, size: int, group: str, shared: bool) -> None:
         super().__init__(width, sides, outputs)
         self.layer = nn.Linear((sides + 1) * width + 1, size)
         self.dense = nn.Linear(size, outputs)
@@ -207,16 +212,8 @@ class SharedPair(Cosine):
         return self.dense(F.leaky_relu(self.layer(torch.cat(pair, dim=1))))
 
 
-HEADS: dict[str, type[nn.Module]] = {
-    "linear": Linear,
-    "difference": Difference,
-    "hidden": Hidden,
-    "mlp": Mlp,
-    "cosine": Cosine,
-    "relu-cosine": ReluCosine,
-    "scaled-cosine": ScaledCosine,
-    "shared-pair": SharedPair,
-}
+HEADS: dict[str, type[nn.Module]] = {"linear": Linear, "difference": Difference, "hidden": Hidden, "mlp": Mlp}
+HEADS |= {"cosine": Cosine, "relu-cosine": ReluCosine, "scaled-cosine": ScaledCosine, "shared-pair": SharedPair}
 
 
 def log_of(probabilities: Tensor) -> Tensor:
@@ -235,7 +232,7 @@ def in_range(share: Tensor, task: dict[str, Any]) -> Tensor:
 
 def by_questions(output: Tensor, task: dict[str, Any]) -> Tensor:
     """Of several labels the logit of each; of two classes the logits (0, o), whose softmax is the sigmoid of o."""
-    if task["bounds"] is not None:
+    if task["gives_probability"]:
         return yes_or_no(output, task)
     return output if task["outputs"] > 1 else torch.cat([torch.zeros_like(output), output], dim=1)
 
@@ -341,8 +338,9 @@ class WeftForSequenceClassification(WeftModel):
             raise ValueError("this task reads one text: call tokenizer(texts)")
         nothing = torch.zeros_like(second)
         sides = [(mask & ~second, nothing), (second, nothing)] if reading == "bi" else [(mask, second)]
-        vectors = [self.dropout(self.encode(input_ids, *side).pooler_output) for side in sides]
-        output = self.head(vectors[0], vectors[1] if len(vectors) > 1 else None)
+        vectors = [self.encode(input_ids, *side).pooler_output for side in sides]
+        kept = self.dropout(torch.ones_like(vectors[0]))  # one mask for both sides, which are compared
+        output = self.head(vectors[0] * kept, vectors[1] * kept if len(vectors) > 1 else None)
         logits = LOGITS[self.task["loss"]](output, self.task) / self.task["temperature"]
         loss = None
         if labels is not None:
