@@ -270,7 +270,7 @@ class WeftModel(PreTrainedModel):
     config_class = WeftConfig
     base_model_prefix = "body"
     _supports_sdpa = True
-    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^head\."]
+    _keys_to_ignore_on_load_unexpected: ClassVar[list[str] | None] = [r"^head\."]
 
     def __init__(self, config: WeftConfig) -> None:
         super().__init__(config)
