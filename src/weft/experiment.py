@@ -33,11 +33,12 @@ from weft.tasks.class_weights import class_weights
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.trackers.follower import Follower
-from weft.training.checkpoint import settings_of
+from weft.training.checkpoint import Progress, settings_of
 from weft.training.distributed import SOLO, Processes
 from weft.training.environment import environment
 from weft.training.optimizer import build_optimizer
 from weft.training.phases import Rates
+from weft.training.pruning import refuse_pruned
 from weft.training.run_folder import Bystander, RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
@@ -280,7 +281,7 @@ def train(
         trainer = Trainer(
             network=network,
             dev=dev,
-            train_sample=_train_sample(recipe, made.data),
+            train_sample=train_sample(recipe, made.data),
             plan=plan,
             step=made.step,
             rates=build_rates(recipe, plan),
@@ -296,7 +297,9 @@ def train(
         progress = trainer.fit()
         if not processes.leads:
             return {}
+        _say_how_it_ended(recipe, progress, plan, listener)
         result = run_result(recipe, run, network, progress.seconds, progress.tokens)
+        result["planned_steps"] = plan.steps
         run.write_json("result.json", result)
         write_report([out], out / "report.html")
         return result
@@ -311,18 +314,38 @@ def train(
         run.close()
 
 
-def _train_sample(recipe: Recipe, data: dict[str, TaskData]) -> dict[str, Dataset]:
+def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: Listener) -> None:
+    """A run that ends before its plan does says so, and why."""
+    if progress.step < plan.steps:
+        listener.noted(
+            f"stopped early, after step {progress.step:,} of {plan.steps:,}: {progress.waited} evaluations in a row "
+            f"were no better than the one after step {progress.best_step:,} (patience = {recipe.patience})"
+        )
+
+
+def train_sample(recipe: Recipe, data: dict[str, TaskData]) -> dict[str, Dataset]:
+    """The train rows that every evaluation scores beside the dev rows."""
     rows = recipe.log.train_rows
     return {name: task.train.sample(rows, recipe.seed) for name, task in data.items()} if rows else {}
 
 
 def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None:
     """Going on with another recipe would make a model that no recipe describes."""
-    before = settings_of(out / "checkpoints") if resume else None
+    if not resume:
+        return
+    refuse_pruned(out)
+    before = settings_of(out / "checkpoints")
     if before is None or before == settings:
         return
-    changes = [f"{key}: was {old!r}, is now {new!r}" for key, old, new in differences(before, settings)]
+    changes = list(differences(before, settings))
+    found = "; ".join(f"{key}: was {old!r}, is now {new!r}" for key, old, new in changes)
+    if {key for key, _, _ in changes} <= {"steps", "epochs"}:
+        raise UserError(
+            f"{out}: is a run of another length ({found}). The learning rate of every step follows from the length, so "
+            "a run cannot be made longer or shorter afterwards. To go on with this run, leave out --budget or give its "
+            f"own; to train on from its model, start another run with --body {out} -o NEW_RUN"
+        )
     raise UserError(
-        f"{out}: was started with another recipe ({'; '.join(changes)}); "
+        f"{out}: was started with another recipe ({found}); "
         "resume with the recipe it was started with, or choose another folder with -o"
     )

@@ -10,18 +10,21 @@ def check(
     data_dir: options.DataDir = None,
     body: options.Body = None,
     settings: options.Settings = None,
+    seed: options.Seed = None,
+    budget: options.Budget = None,
 ) -> None:
     """Look at everything that can be known before training; train nothing."""
     options.require_folder(data_dir)
+    steps = options.budget_steps(budget)
     from rich.console import Console
 
     from weft.check import examine
     from weft.recipe import load_recipe
 
-    loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
+    loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
     console = Console(highlight=False)
     with console.status("reading and tokenizing"):
-        findings = examine(loaded)
+        findings = examine(loaded, steps)
     for line in findings.lines():
         console.print(line, soft_wrap=True, markup=False)
     typer.echo("The recipe and its data are in order.")

@@ -19,6 +19,10 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe; may be repeated."),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Replace the recipe's seed.")]
+Budget = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and score it at their end only."),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 ExecutorName = Annotated[
     str, typer.Option("--executor", help="Where the shards of a file are answered: local or ray (a cluster).")

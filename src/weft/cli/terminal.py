@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from weft.evaluation.metrics import METRICS
+from weft.evaluation.table import score_rows
 from weft.training import checkpoint
 from weft.training.step import StepReport
 from weft.training.trainer import Evaluation
@@ -27,13 +27,18 @@ class Watcher:
         self.losses: dict[str, float] = {}
         self.steps = 0
         self.rate = 0.0
-        self.last = self.spoke = time.perf_counter()
+        self.first = 0
+        """steps that were done before this process began"""
+        self.begun = self.last = self.spoke = time.perf_counter()
         self.bar: Progress | None = None
 
     def started(self, progress: checkpoint.Progress, steps: int) -> None:
         self.steps = steps
-        self.last = self.spoke = time.perf_counter()
-        if progress.step:
+        self.begun = self.last = self.spoke = time.perf_counter()
+        self.first = progress.step
+        if progress.step == steps:
+            self.console.print(f"all {steps:,} steps are done: nothing is left to train")
+        elif progress.step:
             self.console.print(f"going on after step {progress.step} of {steps}")
         if self.console.is_terminal:
             self.bar = Progress(
@@ -62,7 +67,10 @@ class Watcher:
             self.bar.update(self.bar.task_ids[0], completed=step, losses=losses, speed=speed)
         elif now - self.spoke >= PLAIN_SECONDS or step == self.steps:
             self.spoke = now
-            self.console.print(f"step {step}/{self.steps}  loss: {losses}  {speed}", soft_wrap=True)
+            left = (now - self.begun) / (step - self.first) * (self.steps - step)  # evaluations so far included
+            self.console.print(
+                f"step {step}/{self.steps}  loss: {losses}  {speed}  about {clock(left)} left", soft_wrap=True
+            )
 
     def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
         primary = "  ".join(f"{task} {_first(scores):.3f}" for task, scores in evaluation.scores.items())
@@ -78,6 +86,13 @@ class Watcher:
     def close(self) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+def clock(seconds: float) -> str:
+    """1:05, or 2:01:05 from an hour on"""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _first(scores: Mapping[str, float]) -> float:
@@ -100,21 +115,12 @@ def score_table(
         table.add_column("before", justify="right")
     table.add_column(split, justify="right", style="bold")
     table.add_column("rows", justify="right")
-    for task, values in scores.items():
-        for i, (metric, value) in enumerate((m, v) for m, v in values.items() if m in METRICS):
-            cells = [task if i == 0 else "", metric]
-            if before:
-                cells.append(_shown(before[task][metric]))
-            cells += [_shown(value), f"{values['n']:,}" if i == 0 else ""]
-            table.add_row(*cells, style=None if i == 0 else "dim")
-    cells = ["overall", ""] + ([_shown(before_overall)] if before else [])
-    table.add_row(*cells, _shown(overall), "")
+    rows = score_rows(scores, overall)
+    earlier = score_rows(before, before_overall) if before else None
+    for i, (task, metric, score, count) in enumerate(rows):
+        cells = [task, metric, *([earlier[i][2]] if earlier else []), score, count]
+        table.add_row(*cells, style=None if task else "dim")
     return table
-
-
-def _shown(score: float | None) -> str:
-    """A score, or a dash where it is undefined."""
-    return "-" if score is None or score != score else f"{score:.3f}"
 
 
 def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> None:
@@ -122,9 +128,9 @@ def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> No
     before = result["before"] or {}
     console.print()
     console.print(score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall")))
-    minutes, seconds = divmod(round(result["seconds"]), 60)
+    planned = f" of {result['planned_steps']:,}" if result["steps"] < result["planned_steps"] else ""
     console.print(
-        f"\n{result['steps']:,} steps in {minutes}:{seconds:02d}, best after step {result['best_step']:,}. "
+        f"\n{result['steps']:,}{planned} steps in {clock(result['seconds'])}, best after step {result['best_step']:,}. "
         f"The model is in {folder / 'model'}, a report in {folder / 'report.html'}",
         soft_wrap=True,
     )

@@ -18,10 +18,7 @@ def train(
     body: options.Body = None,
     settings: options.Settings = None,
     seed: options.Seed = None,
-    budget: Annotated[
-        str | None,
-        typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and score it at their end only."),
-    ] = None,
+    budget: options.Budget = None,
     device: options.Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in this folder stopped.")] = False,
 ) -> None:

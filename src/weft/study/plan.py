@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.check import estimate_scoring, estimate_seconds
+from weft.check import duration, estimate_scoring, estimate_seconds
 from weft.content import Content, put
 from weft.errors import UserError
 from weft.evaluation.metrics import choose_metrics
@@ -204,17 +204,13 @@ def describe(plan: StudyPlan) -> Iterator[str]:
     width = max(map(len, plan.arms))
     for arm in plan.arms.values():
         changed = ", ".join(f"{key} = {_short(value)}" for key, value in study.arms[arm.name].changes.items())
-        yield f"  {arm.name:<{width}}  {arm.steps:,} steps, about {_duration(arm.seconds)} a run  {changed}".rstrip()
+        yield f"  {arm.name:<{width}}  {arm.steps:,} steps, about {duration(arm.seconds)} a run  {changed}".rstrip()
     rows = {task: count for arm in plan.arms.values() for task, count in arm.dev_rows.items()}
     yield "scored once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in rows.items())
     for number, claim in enumerate(study.claims, start=1):
         yield f"claim {number}: {claim.text} ({claim.better} against {claim.worse} by {claim.metric})"
-    yield f"{len(plan.arms) * len(study.seeds)} runs, about {_duration(plan.seconds)} in all on this machine"
+    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration(plan.seconds)} in all on this machine"
 
 
 def _short(value: Any) -> str:
     return str(value.get("name", value)) if isinstance(value, dict) else str(value)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

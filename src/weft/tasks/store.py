@@ -33,9 +33,17 @@ def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:
 def save_weights(network: Network, folder: Path) -> None:
     """config.json, model.safetensors and heads.safetensors."""
     write_config(network.body.shape, folder)
-    save_file(body_tensors(network.body), folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
+    write_tensors(body_tensors(network.body), folder / "model.safetensors", FOR_TRANSFORMERS)
     heads = {name: tensor.detach().cpu().contiguous() for name, tensor in head_tensors(network).items()}
-    save_file(heads, folder / "heads.safetensors", metadata=FOR_TRANSFORMERS)
+    write_tensors(heads, folder / "heads.safetensors", FOR_TRANSFORMERS)
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """A safetensors file that whoever may read its neighbours may read too: the library makes it private."""
+    path.touch()
+    mode = path.stat().st_mode & 0o777  # as the umask has it
+    save_file(tensors, path, metadata=metadata)
+    path.chmod(mode)
 
 
 def load_heads(network: Network, folder: Path) -> None:

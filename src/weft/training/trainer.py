@@ -17,6 +17,7 @@ from weft.data.dataset import Dataset
 from weft.errors import Interrupted, RunError
 from weft.evaluation.metrics import Predictions, decide, overall, score
 from weft.evaluation.plane import Plane
+from weft.evaluation.table import score_text
 from weft.schedules.plan import Plan
 from weft.tasks.engine import Engine
 from weft.tasks.inference import run_over
@@ -32,9 +33,9 @@ from weft.types import Window
 ECHO_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Scores of all tasks after some steps."""
+    """Scores of all tasks after some steps; printed, it is a table."""
 
     step: int
     scores: dict[str, dict[str, float]]
@@ -44,6 +45,9 @@ class Evaluation:
     """each task's loss over all rows, without dropout and regularizer; in training only, as the next"""
     planes: dict[str, Plane] = field(default_factory=dict)
     """each task's rows as their vectors lie in two dimensions"""
+
+    def __repr__(self) -> str:
+        return score_text(self.scores, self.overall)
 
 
 class Listener(Protocol):
