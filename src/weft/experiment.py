@@ -11,7 +11,6 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from weft.content import differences
 from weft.data.dataset import Dataset, label_column
 from weft.data.labels import Labels, find_labels
 from weft.data.problems import BadRows
@@ -21,7 +20,7 @@ from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
-from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained
+from weft.idle import disabled_keys, refuse_idle_methods, refuse_lonely_heads, untrained
 from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
@@ -33,12 +32,12 @@ from weft.tasks.class_weights import class_weights
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.trackers.follower import Follower
-from weft.training.checkpoint import Progress, settings_of
+from weft.training.checkpoint import Progress
 from weft.training.distributed import SOLO, Processes
 from weft.training.environment import environment
 from weft.training.optimizer import build_optimizer
 from weft.training.phases import Rates
-from weft.training.pruning import refuse_pruned
+from weft.training.resuming import refuse_other_run
 from weft.training.run_folder import Bystander, RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
@@ -193,11 +192,13 @@ def assemble(
     }
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, weights)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
-    notes += adopt_heads(network, folder)
+    adoption = adopt_heads(network, recipe, folder)
+    notes += adoption.notes
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
-    notes += untrained(recipe, plan)
+    notes += untrained(recipe, plan, network, adoption.tasks)
+    notes += disabled_keys(recipe, plan, build_rates(recipe, plan).warmup, budget=steps is not None)
     step = build_step(recipe, data, network, plan, where, processes)
     return Assembly(recipe, tokenizer, data, network, plan, step, notes)
 
@@ -257,7 +258,8 @@ def train(
         network, plan = made.network, made.plan
         content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
         settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
-        _refuse_other_run(out, settings, resume)
+        if resume:
+            refuse_other_run(out, settings)
         wanted = recipe.trackers if processes.leads else ()
         trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in wanted]
         # nothing is written before this line
@@ -327,25 +329,3 @@ def train_sample(recipe: Recipe, data: dict[str, TaskData]) -> dict[str, Dataset
     """The train rows that every evaluation scores beside the dev rows."""
     rows = recipe.log.train_rows
     return {name: task.train.sample(rows, recipe.seed) for name, task in data.items()} if rows else {}
-
-
-def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None:
-    """Going on with another recipe would make a model that no recipe describes."""
-    if not resume:
-        return
-    refuse_pruned(out)
-    before = settings_of(out / "checkpoints")
-    if before is None or before == settings:
-        return
-    changes = list(differences(before, settings))
-    found = "; ".join(f"{key}: was {old!r}, is now {new!r}" for key, old, new in changes)
-    if {key for key, _, _ in changes} <= {"steps", "epochs"}:
-        raise UserError(
-            f"{out}: is a run of another length ({found}). The learning rate of every step follows from the length, so "
-            "a run cannot be made longer or shorter afterwards. To go on with this run, leave out --budget or give its "
-            f"own; to train on from its model, start another run with --body {out} -o NEW_RUN"
-        )
-    raise UserError(
-        f"{out}: was started with another recipe ({found}); "
-        "resume with the recipe it was started with, or choose another folder with -o"
-    )

@@ -58,9 +58,9 @@ COMMANDS = (
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from weft import __version__
+        from importlib.metadata import version
 
-        typer.echo(f"weft {__version__}")
+        typer.echo(f"weft {version('weft')}")
         raise typer.Exit
 
 

@@ -25,6 +25,7 @@ def check(
     console = Console(highlight=False)
     with console.status("reading and tokenizing"):
         findings = examine(loaded, steps)
-    for line in findings.lines():
+    notes = [f"note: {note}" for note in options.unused_data_dir(loaded, data_dir)]
+    for line in [*findings.lines(), *notes]:
         console.print(line, soft_wrap=True, markup=False)
     typer.echo("The recipe and its data are in order.")

@@ -1,12 +1,15 @@
 """Arguments that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.bulk import SHARD_ROWS
 from weft.errors import UserError
+
+if TYPE_CHECKING:
+    from weft.recipe import Recipe
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe file, or a shipped recipe's name.")]
 ModelArgument = Annotated[
@@ -44,6 +47,13 @@ def require_folder(path: Path | None) -> None:
     """--data-dir must be there before anything else is looked at."""
     if path is not None and not path.is_dir():
         raise UserError(f"--data-dir {path}: there is no such folder")
+
+
+def unused_data_dir(recipe: "Recipe", data_dir: Path | None) -> list[str]:
+    """A note where --data-dir has nothing to do."""
+    if data_dir is None or any(task.data.preset is not None for task in recipe.tasks.values()):
+        return []
+    return [f"--data-dir {data_dir}: has no effect, because no task's data is a preset that is looked for there"]
 
 
 def require_split(split: str) -> None:

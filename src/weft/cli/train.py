@@ -37,6 +37,8 @@ def train(
         with processes.agreement():
             loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
         watcher = Watcher(console)
+        for note in options.unused_data_dir(loaded, data_dir):
+            watcher.noted(note)
         try:
             result = experiment.train(
                 loaded, out, watcher, steps=steps, device=device, resume=resume, processes=processes

@@ -61,6 +61,14 @@ def heads_by_task(network: Network) -> dict[str, dict[str, Tensor]]:
     }
 
 
+def head_owners(network: Network, task: str) -> set[str]:
+    """The tasks that the head tensors of a task are named after: itself, and those whose heads it shares."""
+    names = {id(tensor): name for name, tensor in head_tensors(network).items()}
+    module = network.task(task)
+    used = [names[id(tensor)] for tensor in (*module.parameters(), *module.buffers()) if id(tensor) in names]
+    return {name.split(".")[1] for name in used}
+
+
 def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
