@@ -34,6 +34,14 @@ ShardRows = Annotated[
     int,
     typer.Option("--shard-rows", metavar="N", help="Rows of a file that are answered, and saved, together."),
 ]
+OnEmptyText = Annotated[
+    str | None,
+    typer.Option(
+        "--on-empty",
+        metavar="RULE",
+        help="Empty texts: error, skip (no answer) or keep (answered). Defaults to the rule of the task's data.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from weft.data.empty import OnEmpty
 from weft.data.masking import MaskKind
 from weft.variants import Config
 
@@ -33,10 +34,18 @@ class DataConfig(Config):
     """personal data that is replaced before anything else sees a text: email, phone, number, link"""
     on_bad_rows: Literal["stop", "skip"] = "stop"
     """what to do with rows whose text or label cannot be used; skipped rows are counted"""
+    on_empty: OnEmpty | None = None
+    """rows with an empty text, in training and prediction: error, skip (left out and counted) or keep (read as a text
+    without words). Defaults to error, and to skip where `on_bad_rows` is skip."""
     hub: str | None = None
     """a data set of the model hub, such as "nyu-mll/glue:qqp"; train, dev and test then name its splits"""
     preset: str | None = None
     """set by weft when the files come from a preset that is looked for in --data-dir"""
+
+    @property
+    def empty_rule(self) -> OnEmpty:
+        """what becomes of an empty text"""
+        return self.on_empty or ("skip" if self.on_bad_rows == "skip" else "error")
 
     @model_validator(mode="after")
     def _one_dev(self) -> "DataConfig":

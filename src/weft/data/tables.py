@@ -1,6 +1,6 @@
 """Tables of texts that users hand in for prediction."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 from weft.data.files import ENDINGS, read_rows, require_columns
@@ -11,27 +11,24 @@ STANDARD = ("text", "text2")
 VECTOR_ENDINGS = (".npy", ".parquet")
 
 
-def stream_texts(path: Path, own: list[str], problems: Problems) -> Iterator[tuple[str, ...]]:
-    """The texts of one row after the other, from the columns `own`, which may also be called `text` and `text2`."""
-
-    def chosen(found: list[str]) -> list[str]:
-        standard = list(STANDARD[: len(own)])
-        columns = standard if all(name in found for name in standard) else own
-        require_columns(path, found, columns)
-        return columns
-
-    columns: list[str] | None = None
-    for row in read_rows(path, problems, chosen):
-        columns = columns or chosen(list(row.values))
-        yield tuple(row.values[name] for name in columns)
+def choose_columns(found: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Where a task's texts are: in the columns `text` and `text2`, or else in those of the task's own files."""
+    standard = list(STANDARD[: len(own)])
+    return standard if all(name in found for name in standard) else list(own)
 
 
 def read_texts(path: Path, own: list[str]) -> list[list[str]]:
     """One list for each column of a small file."""
     problems = Problems(path)
-    rows = list(stream_texts(path, own, problems))
+    rows = [row.values for row in read_rows(path, problems, lambda found: _required(path, found, own))]
     problems.stop()
-    return [[row[side] for row in rows] for side in range(len(own))]
+    return [[row[name] for row in rows] for name in (_required(path, list(rows[0]), own) if rows else own)]
+
+
+def _required(path: Path, found: list[str], own: list[str]) -> list[str]:
+    columns = choose_columns(found, own)
+    require_columns(path, found, columns)
+    return columns
 
 
 def require_writable(path: Path, endings: tuple[str, ...] = ENDINGS) -> None:

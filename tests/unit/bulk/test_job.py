@@ -82,7 +82,7 @@ def texts_file(folder: Path, ending: str = ".csv", second: bool = False, name: s
     return path
 
 
-def job(folder: Path, source: Path, output: Path, work: Work = Answers("mood"), **changes: Any) -> Job:  # noqa: B008
+def job(folder: Path, source: Path, output: Path, work: Work = Answers(("mood",)), **changes: Any) -> Job:  # noqa: B008
     return Job(folder, work, source, output, **{"device": "cpu", "shard_rows": 7} | changes)
 
 
@@ -90,7 +90,7 @@ def job(folder: Path, source: Path, output: Path, work: Work = Answers("mood"), 
 def test_answers_are_those_of_predict(folder: Path, model: Model, tmp_path: Path, task: str) -> None:
     pair = task in ("same", "near")
     source = texts_file(tmp_path, second=pair)
-    assert job(folder, source, tmp_path / "out.parquet", Answers(task)).run(Watch()) == ROWS
+    assert job(folder, source, tmp_path / "out.parquet", Answers((task,))).run(Watch()) == ROWS
     rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
     expected = model.predict(task, TEXTS, [TEXTS[i // 2] for i in range(ROWS)] if pair else None)
     assert [row.get("label") for row in rows] == [answer.label for answer in expected]
@@ -116,7 +116,7 @@ def test_neighbours_in_a_shard_do_not_matter(folder: Path, model: Model, tmp_pat
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".npy"])
 def test_stopped_and_started_again_gives_the_same_bytes(folder: Path, tmp_path: Path, ending: str) -> None:
-    work: Work = Vectors("near") if ending == ".npy" else Answers("mood")
+    work: Work = Vectors("near") if ending == ".npy" else Answers(("mood",))
     source = texts_file(tmp_path)
     job(folder, source, tmp_path / f"straight{ending}", work).run(Watch())
     output = tmp_path / f"out{ending}"
@@ -141,7 +141,7 @@ def begun(folder: Path, source: Path, output: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"work": Answers("tags")}, "work"),
+        ({"work": Answers(("tags",))}, "work"),
         ({"shard_rows": 8}, "shard size"),
         ({"source": "other"}, "input"),
         ({"folder": "other"}, "model"),
@@ -206,7 +206,7 @@ def test_only_the_columns_that_matter_are_read_of_a_parquet_file(folder: Path, t
     pq.write_table(pa.table({"text": ["fog"], "other": ["a\0b"]}), source)
     assert job(folder, source, tmp_path / "out.csv").run(Watch()) == 1
     with pytest.raises(UserError, match="there is no column 'a'; the columns are 'text', 'other'"):
-        job(folder, source, tmp_path / "out.csv", Answers("same")).run(Watch())
+        job(folder, source, tmp_path / "out.csv", Answers(("same",))).run(Watch())
 
 
 def test_a_file_that_grows_while_it_is_read(folder: Path, tmp_path: Path) -> None:
@@ -275,11 +275,11 @@ def test_rows_of_a_changed_file_are_never_taken_for_those_of_the_old(folder: Pat
 
 def test_a_worker_that_finds_another_model_refuses(folder: Path) -> None:
     with pytest.raises(RunError, match="found another model there"):
-        Worker(folder, "not its digest", "cpu", Answers("mood"), FORMATS[".csv"], torch.get_num_threads())
+        Worker(folder, "not its digest", "cpu", Answers(("mood",)), FORMATS[".csv"], torch.get_num_threads())
 
 
 def test_workers_that_fit_on_no_machine_are_refused(folder: Path) -> None:
-    executor = OnRay(folder, "", "cpu", Answers("mood"), FORMATS[".csv"])
+    executor = OnRay(folder, "", "cpu", Answers(("mood",)), FORMATS[".csv"])
     executor.threads = 4
     ray = SimpleNamespace(nodes=lambda: [{"Alive": True, "Resources": {"CPU": cpus}} for cpus in (3.0, 2.0)])
     with pytest.raises(UserError, match="a worker needs 4 processors of one machine, and no machine"):
