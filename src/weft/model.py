@@ -105,8 +105,8 @@ class Model:
         """Answers in the order of `texts`, a list; one text gives one answer. A task on pairs needs `texts2` too.
 
         A table (a data frame) is read in its columns `text` and `text2`, or in those of the task's own files.
-        `on_empty` says what becomes of empty texts: "error", "skip" (no answer: no label, a score that is NaN) or "keep"
-        (answered as any other). Defaults to the task's own rule.
+        `on_empty` says what becomes of empty texts: "error", "skip" (no answer: no label, a score that is NaN) or
+        "keep" (answered as any other). Defaults to the task's own rule.
         """
         answers = self.answer({task: sides_of(texts, texts2, self.columns(task))}, on_empty)[task]
         return answers[0] if isinstance(texts, str) else answers
