@@ -20,7 +20,7 @@ from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
-from weft.idle import disabled_keys, refuse_idle_methods, refuse_lonely_heads, untrained
+from weft.idle import disabled_keys, refuse_idle_methods, refuse_lonely_heads, untrained, untrained_notes
 from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
@@ -170,6 +170,8 @@ class Assembly:
     network: Network
     plan: Plan
     step: Step
+    untrained: list[str]
+    """tasks that are scored but get no batch"""
     notes: list[str]
     """what the user should know before trusting the scores"""
 
@@ -197,10 +199,11 @@ def assemble(
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
-    notes += untrained(recipe, plan, network, adoption.tasks)
+    unfed = untrained(recipe, plan)
+    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, build_rates(recipe, plan).warmup, budget=steps is not None)
     step = build_step(recipe, data, network, plan, where, processes)
-    return Assembly(recipe, tokenizer, data, network, plan, step, notes)
+    return Assembly(recipe, tokenizer, data, network, plan, step, unfed, notes)
 
 
 def build_step(
@@ -287,6 +290,7 @@ def train(
             plan=plan,
             step=made.step,
             rates=build_rates(recipe, plan),
+            untrained=made.untrained,
             modes=recipe.modes(),
             run=run,
             settings=settings,

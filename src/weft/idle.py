@@ -54,35 +54,34 @@ def refuse_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> Non
         raise UserError(f"log.conflicts_every: there can be no conflict to log: {why}")
 
 
-def never_fed(recipe: Recipe, plan: Plan) -> list[str]:
-    """Tasks without a batch: left out by the schedule, or by a budget that is too small."""
-    waiting = set(recipe.tasks)
+def untrained(recipe: Recipe, plan: Plan) -> list[str]:
+    """The tasks that never get a batch: left out by the schedule, or by a budget that is too small."""
+    chosen = {phase.schedule.tasks for phase in recipe.resolved_phases()}
+    scheduled = {task for tasks in chosen for task in tasks or recipe.tasks}
+    waiting = set(scheduled)
     for window in _windows(plan):
         waiting.difference_update(window.tasks)
         if not waiting:
             break
-    return [task for task in recipe.tasks if task in waiting]
+    return [task for task in recipe.tasks if task not in scheduled or task in waiting]
 
 
-def untrained(recipe: Recipe, plan: Plan, network: Network, adopted: Collection[str]) -> list[str]:
-    """What to know about tasks that never get a batch; the heads of those `adopted` come from a trained model."""
-    missed = never_fed(recipe, plan)
+def untrained_notes(
+    missed: Collection[str], steps: int, recipe: Recipe, network: Network, adopted: Collection[str]
+) -> list[str]:
+    """What to know about tasks without a batch; the heads of those `adopted` come from a trained model."""
     return [
-        f"{task}: gets no batch in {plan.steps:,} steps; {_left_with(task, missed, recipe, network, adopted)}"
+        f"{task}: gets no batch in {steps:,} steps; {_left_with(task, missed, recipe, network, adopted)}"
         for task in missed
     ]
 
 
-def _left_with(task: str, missed: list[str], recipe: Recipe, network: Network, adopted: Collection[str]) -> str:
+def _left_with(task: str, missed: Collection[str], recipe: Recipe, network: Network, adopted: Collection[str]) -> str:
     """What the scores of a task without a batch are made of."""
     owners = head_owners(network, task)
     if not owners:
         return "its head has no weights, so its scores are those of the body alone"
-    sharing = [
-        other
-        for other in recipe.tasks
-        if other not in missed and task not in owners and owners <= head_owners(network, other)
-    ]
+    sharing = [other for other in recipe.tasks if other not in missed and owners <= head_owners(network, other)]
     if sharing:
         return f"its head is trained by {', '.join(sharing)} alone"
     if task in adopted:

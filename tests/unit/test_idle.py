@@ -9,7 +9,7 @@ from tests.exported import write_model
 from tests.tiny import recipe_content
 from weft.errors import UserError
 from weft.experiment import assemble
-from weft.idle import never_fed
+from weft.idle import untrained
 from weft.recipe import load_recipe, parse_recipe
 from weft.schedules.plan import Plan
 from weft.types import Part, Window
@@ -74,6 +74,8 @@ def test_a_shared_head_is_trained_by_the_other_task(tiny: Path, model: Path) -> 
     mood = content["tasks"]["sentiment"]
     content["tasks"] = {"sentiment": mood | {"share_head": "one"}, "again": mood | {"share_head": "one"}}
     assert notes_of(content) == ["again: gets no batch in 14 steps; its head is trained by sentiment alone"]
+    content["schedule"]["tasks"] = ["again"]  # whoever of them the head is named after
+    assert notes_of(content) == ["sentiment: gets no batch in 14 steps; its head is trained by again alone"]
     content["body"] = str(model)
     notes = notes_of(content)
     assert f"sentiment: goes on with the head of {model}" in notes
@@ -94,7 +96,7 @@ def test_a_task_with_a_single_batch_in_a_long_plan_is_fed(tiny: Path) -> None:
     content = content_of(tiny)
     mood = content["tasks"]["sentiment"]
     content["tasks"] = {"often": mood, "rare": mood, "never": mood}
-    assert never_fed(parse_recipe(content, "rare"), Rare()) == ["never"]
+    assert untrained(parse_recipe(content, "rare"), Rare()) == ["never"]
 
 
 def test_tasks_of_the_body_that_the_recipe_does_not_name(tiny: Path, model: Path) -> None:

@@ -1,7 +1,7 @@
 """What a run looks like while it is watched: a live table in a terminal, plain lines in a log."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,9 @@ class Watcher:
             )
 
     def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
-        primary = "  ".join(f"{task} {_first(scores):.3f}" for task, scores in evaluation.scores.items())
+        primary = "  ".join(
+            f"{marked(task, evaluation.untrained)} {_first(scores):.3f}" for task, scores in evaluation.scores.items()
+        )
         mark = "  best so far" if is_best else ""
         self.console.print(
             f"after {evaluation.step:,} steps  {primary}  overall {evaluation.overall:.3f}{mark}", soft_wrap=True
@@ -106,6 +108,7 @@ def score_table(
     before: Mapping[str, Mapping[str, float]] | None = None,
     before_overall: float | None = None,
     split: str = "dev",
+    untrained: Collection[str] = (),
 ) -> Table:
     """Task by task, the primary metric first; with the untrained heads beside it if they were scored."""
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -118,16 +121,27 @@ def score_table(
     rows = score_rows(scores, overall)
     earlier = score_rows(before, before_overall) if before else None
     for i, (task, metric, score, count) in enumerate(rows):
-        cells = [task, metric, *([earlier[i][2]] if earlier else []), score, count]
+        cells = [marked(task, untrained), metric, *([earlier[i][2]] if earlier else []), score, count]
         table.add_row(*cells, style=None if task else "dim")
     return table
+
+
+def marked(task: str, untrained: Collection[str]) -> str:
+    """A task's name, with a word where it got no batch in this run."""
+    return f"{task} (not trained)" if task in untrained else task
 
 
 def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> None:
     """The end of a run: scores before and after, time, and where the model is."""
     before = result["before"] or {}
     console.print()
-    console.print(score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall")))
+    untrained = result["untrained"]
+    console.print(
+        score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall"), untrained=untrained)
+    )
+    if untrained:
+        trained = [task for task in result["dev"] if task not in untrained]
+        console.print(f"\nThe best epoch was chosen by {', '.join(trained)}: {result['selection']:.3f}")
     planned = f" of {result['planned_steps']:,}" if result["steps"] < result["planned_steps"] else ""
     console.print(
         f"\n{result['steps']:,}{planned} steps in {clock(result['seconds'])}, best after step {result['best_step']:,}. "
