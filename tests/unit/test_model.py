@@ -105,6 +105,13 @@ def test_a_table_is_read_by_its_text_columns(model: Model, made: Callable[..., A
         model.predict("same", both, SECOND)
 
 
+class Lazy(Frame):
+    """A query that has not run yet."""
+
+    def collect(self) -> Frame:
+        return Frame(**self.content)
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "None": (None, "texts: found a NoneType, expected a text or a list of texts"),
     "a number": (3.5, "texts: found a float, expected"),
@@ -117,6 +124,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a number among texts": (["a", 5], r"texts\[1\]: found an int, expected a text"),
     "pairs": ([("a", "b")], r"texts\[0\]: found a tuple, expected a text; the second texts of pairs go into texts2"),
     "rows": ([{"text": "a"}], r"texts\[0\]: found a dict, expected a text"),
+    "a query": (Lazy(text=["a"]), "found a Lazy, whose rows are not there yet; give what its collect"),
     "two dimensions": (np.array([["a", "b"]]), r"texts\[0\]: found a ndarray, expected a text"),
     "half a character": (["a\ud83d"], r"texts\[0\]: holds half a character \(U\+D83D\)"),
     "a frame with a hole": (pd.DataFrame({"text": ["a", None]}), r"texts\['text'\]\[1\]: is missing"),

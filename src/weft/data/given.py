@@ -21,6 +21,8 @@ def column_names(given: Given) -> list[str] | None:
         return None
     if isinstance(given, Mapping):
         return [str(name) for name in given]
+    if hasattr(given, "collect"):  # a query that has not run yet, such as polars' LazyFrame
+        raise UserError(f"texts: found {_kind(given)}, whose rows are not there yet; give what its collect() returns")
     for attribute in ("column_names", "columns"):  # Arrow and datasets; pandas and polars
         names = getattr(given, attribute, None)
         if names is not None and not callable(names) and hasattr(given, "__getitem__"):
@@ -90,8 +92,7 @@ def _column(table: Given, name: str) -> Any:
     try:
         return table[name]
     except (TypeError, KeyError) as error:
-        hint = "; call .collect() first" if hasattr(table, "collect") else ""
-        raise UserError(f"texts: column {name!r} of {_kind(table)} cannot be read ({error}){hint}") from None
+        raise UserError(f"texts: column {name!r} of {_kind(table)} cannot be read ({error})") from None
 
 
 def _values(column: Any) -> list[Any]:
