@@ -46,7 +46,7 @@ class Recipe(Config):
     body_dropout: float | None = Field(default=None, ge=0, lt=1)
     """inside the body; the checkpoint's own unless said"""
     segments: bool = True
-    """whether the body adds an embedding for the first and for the second text of a pair"""
+    """Whether the second text of a pair has a token type of its own. With false both texts have type 0."""
     patience: int | None = Field(default=None, ge=1)
     """stop after so many evaluations without a better dev score; never unless said"""
     dev_rows: int | None = Field(default=None, ge=2)
@@ -64,7 +64,7 @@ class Recipe(Config):
     weighting: WeightingConfig = SumConfig()
     surgery: SurgeryConfig = NoSurgeryConfig()
     penalties: tuple[PenaltyConfig, ...] = ()
-    """what the whole model pays for its weights: l1, l2, bregman"""
+    """what the whole model pays for its weights or outputs: l1, l2, bregman, bregman-weights"""
     optimizer: OptimizerConfig = OptimizerConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     log: LogConfig = LogConfig()
