@@ -203,7 +203,6 @@ def assemble(
     unfed = untrained(recipe, plan)
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, build_rates(recipe, plan).warmup, budget=steps is not None)
-    step = build_step(recipe, data, network, plan, where, processes)
     constants = {
         name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
         for name, task in data.items()
