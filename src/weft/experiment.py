@@ -62,7 +62,8 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
 
     def labels_of(files: TaskFiles) -> Labels:
         column = label_column(task.data, files.open("train"))
-        return find_labels(task.kind, column, task.labels, task.range, task.scale)
+        labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
+        return labels if task.positive is None else labels.with_positive(task.positive, f"tasks.{name}.positive")
 
     try:
         labels = labels_of(files)

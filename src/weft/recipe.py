@@ -1,6 +1,5 @@
 """The recipe: one file that says everything about a run."""
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
 from weft.training.step import LogConfig
 from weft.training.trainable import FullConfig, TrainableConfig
-from weft.variants import Config, parse
+from weft.variants import Config, check_names, parse
 from weft.weighting import WeightingConfig
 from weft.weighting.sum import SumConfig
 
@@ -72,9 +71,7 @@ class Recipe(Config):
     @field_validator("tasks")
     @classmethod
     def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
-        for name in tasks:
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-                raise ValueError(f"the task name {name!r} must be letters, digits, - and _, a letter first")
+        check_names(tasks, "task name")
         return tasks
 
     @model_validator(mode="after")

@@ -246,7 +246,19 @@ CASES: dict[str, tuple[Arrange, str]] = {
     # bodies
     "no config": (body(lambda f: (f / "config.json").unlink()), "config.json: there is no such file"),
     "a config that is not JSON": (body(lambda f: cut(f / "config.json", 40)), "config.json: is not JSON"),
-    "another architecture": (config(model_type="roberta"), "config.json: model_type is 'roberta', expected 'bert'"),
+    "another architecture": (
+        config(model_type="roberta", architectures=["RobertaModel"]),
+        "config.json: model_type is 'roberta' (RobertaModel), expected 'bert'",
+    ),
+    "another architecture with a tokenizer of its own": (
+        body(
+            lambda f: (
+                (f / "config.json").write_text('{"model_type": "xlm-roberta"}'),
+                (f / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordLevel", "vocab": {"<s>": 0}}})),
+            )
+        ),
+        "config.json: model_type is 'xlm-roberta', expected 'bert'",
+    ),
     "a decoder": (config(is_decoder=True), "weft trains encoders only"),
     "an odd width": (config(hidden_size=17), "config.json: hidden_size 17 is not a multiple of 2 heads"),
     "a width that is not the weights'": (config(hidden_size=32), "but config.json asks for"),

@@ -5,11 +5,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from weft.evaluation.table import score_rows
+from weft.evaluation.metrics import METRICS, explain, title
+from weft.evaluation.table import shown
 from weft.training import checkpoint
 from weft.training.step import StepReport
 from weft.training.trainer import Evaluation
@@ -109,8 +111,12 @@ def score_table(
     before_overall: float | None = None,
     split: str = "dev",
     untrained: Collection[str] = (),
-) -> Table:
-    """Task by task, the primary metric first; with the untrained heads beside it if they were scored."""
+) -> Group:
+    """Task by task, the primary metric first; with the untrained heads beside it if they were scored.
+
+    Below the table it says how overall is formed and what its metrics average over.
+    """
+    measured = {task: [metric for metric in values if metric in METRICS] for task, values in scores.items()}
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("task")
     table.add_column("metric")
@@ -118,12 +124,16 @@ def score_table(
         table.add_column("before", justify="right")
     table.add_column(split, justify="right", style="bold")
     table.add_column("rows", justify="right")
-    rows = score_rows(scores, overall)
-    earlier = score_rows(before, before_overall) if before else None
-    for i, (task, metric, score, count) in enumerate(rows):
-        cells = [marked(task, untrained), metric, *([earlier[i][2]] if earlier else []), score, count]
-        table.add_row(*cells, style=None if task else "dim")
-    return table
+    for task, values in scores.items():
+        for i, metric in enumerate(measured[task]):
+            cells = [marked(task, untrained) if i == 0 else "", title(metric)]
+            if before:
+                cells.append(shown(before[task][metric]))
+            cells += [shown(values[metric]), f"{values['n']:,}" if i == 0 else ""]
+            table.add_row(*cells, style=None if i == 0 else "dim")
+    cells = ["overall", ""] + ([shown(before_overall)] if before else [])
+    table.add_row(*cells, shown(overall), "")
+    return Group(table, *(Text(line, style="dim") for line in explain(measured, {})))
 
 
 def marked(task: str, untrained: Collection[str]) -> str:
