@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from weft.data.empty import OnEmpty
 from weft.data.layout import Layout, Quoting
 from weft.data.masking import MaskKind
 from weft.variants import Config
@@ -66,6 +67,9 @@ class DataConfig(Config):
     """encoding of files that are not UTF-8, such as "cp1252". Defaults to "utf-8"."""
     doubts: tuple[str, ...] = ()
     """guesses of `weft init` for you to confirm; `weft check` and `weft train` repeat them until you delete them"""
+    on_empty: OnEmpty | None = None
+    """rows with an empty text, in training and prediction: error, skip (left out and counted) or keep (read as a text
+    without words). Defaults to error, and to skip where `on_bad_rows` is skip."""
     hub: str | None = None
     """a data set of the model hub, such as "nyu-mll/glue:qqp"; train, dev and test then name its splits"""
     preset: str | None = None
@@ -96,6 +100,11 @@ class DataConfig(Config):
     @property
     def label_columns(self) -> tuple[str, ...]:
         return (self.label,) if isinstance(self.label, str) else self.label
+
+    @property
+    def empty_rule(self) -> OnEmpty:
+        """what becomes of an empty text"""
+        return self.on_empty or ("skip" if self.on_bad_rows == "skip" else "error")
 
     @model_validator(mode="after")
     def _one_dev(self) -> "DataConfig":

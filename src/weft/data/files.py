@@ -25,6 +25,8 @@ class Row(NamedTuple):
     line: int
     """line in the file, from 1; for parquet the number of the row"""
     values: dict[str, str]
+    typed: dict[str, Any] | None = None
+    """the same as JSON has it, for jsonl"""
 
 
 Choice = Callable[[list[str]], list[str]]
@@ -130,7 +132,7 @@ def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row
         if unknown:
             problems.add(line, "unknown key", f"has the key {unknown[0]!r}, which the first row has not")
             continue
-        yield Row(line, {key: as_text(values.get(key)) for key in columns})
+        yield Row(line, {key: as_text(values.get(key)) for key in columns}, values)
     if not columns and not problems.counts:
         raise UserError(f"{path}: is empty; expected one JSON object a line")
 

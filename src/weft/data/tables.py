@@ -1,35 +1,18 @@
 """Tables of texts that users hand in for prediction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from weft.data.dialect import detect
 from weft.data.files import ENDINGS, read_rows, require_columns
-from weft.data.layout import PLAIN, Layout
+from weft.data.layout import Layout
 from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.errors import UserError
 
 STANDARD = ("text", "text2")
 VECTOR_ENDINGS = (".npy", ".parquet")
-
-
-def stream_texts(path: Path, own: list[str], problems: Problems, layout: Layout = PLAIN) -> Iterator[tuple[str, ...]]:
-    """The texts of one row after the other, from the columns `own`, which may also be called `text` and `text2`.
-
-    `layout` is that of the files a model was trained on.
-    """
-
-    def chosen(found: list[str]) -> list[str]:
-        columns = choose_columns(found, own)
-        require_columns(path, found, columns)
-        return columns
-
-    columns: list[str] | None = None
-    for row in read_rows(path, problems, chosen, input_layout(path, own, layout)):
-        columns = columns or chosen(list(row.values))
-        yield tuple(row.values[name] for name in columns)
 
 
 def choose_columns(found: Sequence[str], own: Sequence[str]) -> list[str]:
@@ -61,9 +44,15 @@ def reading_note(path: Path, own: list[str], layout: Layout) -> str | None:
 def read_texts(path: Path, own: list[str]) -> list[list[str]]:
     """One list for each column of a small file."""
     problems = Problems(path)
-    rows = list(stream_texts(path, own, problems))
+    rows = [row.values for row in read_rows(path, problems, lambda found: _required(path, found, own))]
     problems.stop()
-    return [[row[side] for row in rows] for side in range(len(own))]
+    return [[row[name] for row in rows] for name in (_required(path, list(rows[0]), own) if rows else own)]
+
+
+def _required(path: Path, found: list[str], own: list[str]) -> list[str]:
+    columns = choose_columns(found, own)
+    require_columns(path, found, columns)
+    return columns
 
 
 def require_writable(path: Path, endings: tuple[str, ...] = ENDINGS) -> None:
