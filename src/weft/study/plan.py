@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.check import estimate_scoring, estimate_seconds, times_seen
+from weft.check import duration, estimate_scoring, estimate_seconds, times_seen
 from weft.content import Content, put, remove
 from weft.errors import UserError
 from weft.evaluation.metrics import choose_metrics
@@ -252,7 +252,7 @@ def describe(plan: StudyPlan) -> Iterator[str]:
         own = study.arms[arm.name]
         changed = [f"{key} = {_short(value)}" for key, value in own.changes.items()]
         changed += [f"{key} unset" for key in own.unset]
-        cost = f"{arm.steps:,} steps, about {duration_words(arm.seconds)} a run"
+        cost = f"{arm.steps:,} steps, about {duration(arm.seconds)} a run"
         yield f"  {arm.name:<{width}}  {cost}  {', '.join(changed)}".rstrip()
         rows = [
             f"{seen.distinct:,} distinct of {seen.of:,} {task} ({seen.drawn:,} drawn)"
@@ -263,12 +263,8 @@ def describe(plan: StudyPlan) -> Iterator[str]:
     yield "scored once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in dev.items())
     for number, claim in enumerate(study.claims, start=1):
         yield f"claim {number}: {claim.text} ({claim.better} against {claim.worse} by {claim.metric})"
-    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration_words(plan.seconds)} in all on this machine"
+    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration(plan.seconds)} in all on this machine"
 
 
 def _short(value: Any) -> str:
     return str(value.get("name", value)) if isinstance(value, dict) else str(value)
-
-
-def duration_words(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

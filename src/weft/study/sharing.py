@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from weft.check import duration
 from weft.content import Content
 from weft.errors import UserError
 from weft.experiment import assemble
 from weft.recipe import Recipe, as_dict
 from weft.study.format import Arm, Budget, Claim, Source, Study
-from weft.study.plan import StudyPlan, duration_words, per_step, plan_study, tokens_per_row
+from weft.study.plan import StudyPlan, per_step, plan_study, tokens_per_row
 
 SHARED = "shared"
 LOGGED = 50
@@ -52,7 +53,7 @@ def _affordable(plan: StudyPlan, seconds: float) -> float:
         least = scoring + (plan.seconds - scoring) / plan.arms[SHARED].steps
         raise UserError(
             f"--max-time: scores and a single step of {len(plan.arms)} arms x {len(plan.study.seeds)} seeds take about "
-            f"{duration_words(least)}; allow more time, or ask for less with --task, --seeds or --set dev_rows=N"
+            f"{duration(least)}; allow more time, or ask for less with --task, --seeds or --set dev_rows=N"
         )
     return share
 
