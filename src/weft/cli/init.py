@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from weft.atomic import write_whole
 from weft.errors import UserError
 
 
@@ -28,7 +29,7 @@ def init(
     text = propose(files, out, _ask if sys.stdin.isatty() and sys.stdout.isatty() else _take_proposal)
     resolve(parse_recipe(tomllib.loads(text), str(out)), out.parent, None)  # what we write must be a recipe
     try:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text)
     except OSError as error:
         raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
     typer.echo(text, nl=False)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from weft.atomic import write_whole
 from weft.cli import options
 
 
@@ -26,7 +27,7 @@ def probe(
 
     found = probing.probe(load(model, device), split, data_dir)
     if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it
-        (model / "bias.json").write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(model / "bias.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
         return

@@ -9,6 +9,9 @@ from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from weft.errors import UserError
 
+LARGEST = 10_000_000
+"""ids: no vocabulary comes near it, and ids are kept in 32 bits"""
+
 
 class Tokenizer:
     """Texts -> token ids without special tokens; the readings put those in."""
@@ -17,8 +20,10 @@ class Tokenizer:
         rust.no_truncation()  # cutting is the reading's job: it knows both texts of a pair
         rust.no_padding()
         self.rust = rust
+        self.where = where
         self.cls = self._special("[CLS]", where)
         self.sep = self._special("[SEP]", where)
+        self.require_fits(LARGEST)
         self.digest = hashlib.sha256(rust.to_str().encode()).hexdigest()
 
     @classmethod
@@ -46,6 +51,15 @@ class Tokenizer:
         if number is None:
             raise UserError(f"{where}: the vocabulary has no {token}; expected a BERT tokenizer")
         return int(number)
+
+    def require_fits(self, vocabulary: int) -> None:
+        """Reject a tokenizer that makes ids for which a body of so many tokens has no vector."""
+        token, number = max(self.rust.get_vocab().items(), key=lambda entry: entry[1])
+        if number >= vocabulary:
+            raise UserError(
+                f"{self.where}: the token {token!r} has the id {number}, but the body has {vocabulary} tokens; "
+                "do the tokenizer and config.json belong together?"
+            )
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Ids of each text, however long; runs in parallel inside the library."""

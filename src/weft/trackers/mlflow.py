@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from weft.atomic import write_whole
 from weft.errors import UserError
 from weft.trackers.base import Tracker
 from weft.variants import Config
@@ -51,7 +52,7 @@ class Mlflow(Tracker):
         self.id = self.client.create_run(number, run_name=self.title).info.run_id
         for key, value in _parameters(self.settings).items():
             self.client.log_param(self.id, key, value)
-        self.memory.write_text(self.id + "\n", encoding="utf-8")
+        write_whole(self.memory, self.id + "\n")
 
 
 def _parameters(value: Any, key: str = "") -> dict[str, str]:
