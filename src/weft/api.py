@@ -35,11 +35,13 @@ def train(
     steps: int | None = None,
     device: str = "auto",
     resume: bool = False,
+    allow_trackers: Sequence[str] = (),
     listener: Listener | None = None,
 ) -> Model:
     """Train a recipe (a file, a shipped name or a Recipe) into the folder `out` and load the result.
 
-    `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps. In a script that
+    `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps;
+    `allow_trackers` are the addresses that the recipe may send its log to. In a script that
     torchrun starts, all of its processes train one run together.
     """
     if not isinstance(recipe, Recipe):
@@ -49,7 +51,16 @@ def train(
         raise TypeError("settings, body, seed and data_dir change a recipe that is loaded; a Recipe is taken as it is")
     with join(device) as processes:
         watcher = listener if listener and processes.leads else Quiet()
-        experiment.train(recipe, Path(out), watcher, steps=steps, device=device, resume=resume, processes=processes)
+        experiment.train(
+            recipe,
+            Path(out),
+            watcher,
+            steps=steps,
+            device=device,
+            resume=resume,
+            allow_trackers=allow_trackers,
+            processes=processes,
+        )
     return load(out, device)
 
 

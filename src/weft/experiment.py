@@ -261,12 +261,14 @@ def train(
     device: str = "auto",
     resume: bool = False,
     followers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    allow_trackers: Sequence[str] = (),
     processes: Processes = SOLO,
 ) -> dict[str, Any]:
     """Train a recipe into a run folder and return what is in its result.json.
 
-    `followers` get every record of the run's log, and may end the run by an exception of their own. Of several
-    `processes` each calls this; the first one alone writes and gets the result.
+    `followers` get every record of the run's log, and may end the run by an exception of their own.
+    `allow_trackers` are the addresses that the recipe may send its log to. Of several `processes` each calls this;
+    the first one alone writes and gets the result.
     """
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, processes=processes)
@@ -275,7 +277,7 @@ def train(
         settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
         _refuse_other_run(out, settings, resume)
         wanted = recipe.trackers if processes.leads else ()
-        trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in wanted]
+        trackers = [config.build(out, recipe.name, as_dict(recipe), allow_trackers) for config in wanted]
         # nothing is written before this line
         run = RunFolder(out, resume=resume) if processes.leads else Bystander(out)
     tracking = [Follower(tracker, listener.noted) for tracker in trackers]

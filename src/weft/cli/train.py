@@ -24,6 +24,10 @@ def train(
     ] = None,
     device: options.Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in this folder stopped.")] = False,
+    allow_trackers: Annotated[
+        list[str] | None,
+        typer.Option("--allow-tracker", metavar="URI", help="Let the recipe send its log to this address."),
+    ] = None,
 ) -> None:
     """Train a recipe into a run folder."""
     options.require_folder(data_dir)
@@ -42,7 +46,14 @@ def train(
         watcher = Watcher(console)
         try:
             result = experiment.train(
-                loaded, out, watcher, steps=steps, device=device, resume=resume, processes=processes
+                loaded,
+                out,
+                watcher,
+                steps=steps,
+                device=device,
+                resume=resume,
+                allow_trackers=allow_trackers or (),
+                processes=processes,
             )
         except Interrupted:
             if not processes.leads:
