@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from weft.data.bounds import LINE, BoundedText, parquet_rows, within_memory
 from weft.data.problems import Problems
 from weft.errors import UserError
 
@@ -43,7 +43,7 @@ def read_rows(path: Path, problems: Problems, choice: Choice | None = None) -> I
         raise UserError(f"{path}: there is no such file")
     ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     try:
-        for row in _rows(path, ending, problems, choice):
+        for row in within_memory(path, _rows(path, ending, problems, choice)):
             wrong = _unusable(row)
             if wrong is None:
                 yield row
@@ -57,14 +57,8 @@ def _rows(path: Path, ending: str, problems: Problems, choice: Choice | None) ->
     if ending == ".parquet":
         yield from _parquet(path, choice)
         return
-    with _open(path) as handle:
+    with BoundedText(path, "utf-8-sig") as handle:
         yield from (_json_lines if ending == ".jsonl" else _delimited)(handle, path, problems)
-
-
-def _open(path: Path) -> IO[str]:
-    """Bytes that are not UTF-8 become lone surrogates, so that `_unusable` can say on which line they are."""
-    how = {"encoding": "utf-8-sig", "newline": "", "errors": "surrogateescape"}
-    return gzip.open(path, "rt", **how) if path.suffix == ".gz" else path.open(**how)  # type: ignore[call-overload,no-any-return]
 
 
 def _unusable(row: Row) -> tuple[str, str] | None:
@@ -94,7 +88,7 @@ def _delimited(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]
     twice = {name for name in header if header.count(name) > 1}
     if twice:
         raise UserError(f"{path}:1: column {sorted(twice)[0]!r} stands twice in the header")
-    lines = _Lines(handle)
+    lines = _Lines(handle, path)
     line = 2
     for fields in csv.reader(lines, delimiter=delimiter):
         record = lines.take()
@@ -112,9 +106,11 @@ def _delimited(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]
 class _Lines:
     """Lines of a file, remembering which of them went into the last record."""
 
-    def __init__(self, handle: IO[str]) -> None:
+    def __init__(self, handle: IO[str], path: Path) -> None:
         self.handle = handle
+        self.path = path
         self.taken: list[str] = []
+        self.size = 0
         self.ended = False
         """whether the record asked for more than there is"""
 
@@ -123,6 +119,11 @@ class _Lines:
 
     def __next__(self) -> str:
         line = self.handle.readline()
+        self.size += len(line)
+        if self.size > LINE:
+            raise UserError(
+                f"{self.path}: a quote opens and is not closed within {LINE:,} characters; close or remove it"
+            )
         if not line:
             self.ended = True
             raise StopIteration
@@ -130,7 +131,7 @@ class _Lines:
         return line
 
     def take(self) -> list[str]:
-        taken, self.taken = self.taken, []
+        taken, self.taken, self.size = self.taken, [], 0
         return taken
 
 
@@ -168,14 +169,8 @@ def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row
 
 
 def _parquet(path: Path, choice: Choice | None) -> Iterator[Row]:
-    number = 0
-    # a buffer: without one, a whole column of a row group is in memory at once
-    with pq.ParquetFile(path, buffer_size=1 << 20) as file:
-        columns = choice(file.schema_arrow.names) if choice else None
-        for batch in file.iter_batches(batch_size=8192, columns=columns):
-            for values in batch.to_pylist():
-                number += 1
-                yield Row(number, {key: as_text(value) for key, value in values.items()})
+    for number, values in enumerate(parquet_rows(path, choice), 1):
+        yield Row(number, {key: as_text(value) for key, value in values.items()})
 
 
 def as_text(value: Any) -> str:

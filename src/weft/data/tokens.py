@@ -31,6 +31,9 @@ FORMAT = "2"
 CHUNK = 8192
 """rows in each record batch but the last: row r lies in batch r // CHUNK"""
 
+CHARACTERS = 4_000_000
+"""tokenized at a time, or one text if it is longer"""
+
 Ids = NDArray[np.int32]
 
 
@@ -195,8 +198,25 @@ def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer) -> pa.Reco
             values: Any = [row.line for row in chunk]
         else:
             values = [row.values[name] for row in chunk]
-        arrays.append(pa.array(tokenizer.encode(values) if kind == "ids" else values, field.type))
+        if kind == "ids":
+            parts = [pa.array(tokenizer.encode(part), field.type) for part in _by_length(values)]
+            arrays.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
+        else:
+            arrays.append(pa.array(values, field.type))
     return pa.record_batch(arrays, schema=schema)
+
+
+def _by_length(texts: list[str]) -> Iterator[list[str]]:
+    """Texts in parts that are tokenized at a time: the library needs a hundred times the memory of its ids."""
+    part: list[str] = []
+    characters = 0
+    for text in texts:
+        if part and characters + len(text) > CHARACTERS:
+            yield part
+            part, characters = [], 0
+        part.append(text)
+        characters += len(text)
+    yield part
 
 
 def _masked(

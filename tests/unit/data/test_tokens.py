@@ -109,3 +109,13 @@ def test_tokens_are_a_view_into_the_file(tmp_path: Path, cache: Path, tokenizer:
     ids = tokenize_file(write_rows(tmp_path / "a.tsv", rows(3)), ["text"], tokenizer).ids("text", 1)
     assert not ids.flags.owndata
     assert ids.dtype == np.int32
+
+
+def test_long_texts_are_tokenized_in_parts(
+    tmp_path: Path, cache: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "CHARACTERS", 30)
+    content = [{"text": "the film " * (1 + i % 9), "label": i % 2} for i in range(20)]
+    file = tokenize_file(write_rows(tmp_path / "a.tsv", content), ["text"], tokenizer)
+    expected = tokenizer.encode([str(row["text"]) for row in content])
+    assert [file.ids("text", i).tolist() for i in range(20)] == expected
