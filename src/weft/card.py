@@ -88,8 +88,13 @@ def _scores(
             guess = guessing(metric, targets, len(labels.names), (labels.low, labels.high))
             score = f"{value:.3f}" if value == value else "–"
             lines.append(f"| {task} | {metric} | {score} | {shown} | {guess:.3f} | {len(targets)} |")
+    untrained = ""
+    if evaluation.untrained:
+        named = ", ".join(evaluation.untrained)
+        untrained = f"\n\nNot trained in this run: {named}. The best epoch was chosen by the other tasks."
     return (
         "\n".join(lines)
+        + untrained
         + "\n\nIntervals are of 1,000 bootstrap resamples of the dev rows. The scores are of the epoch that "
         "scored best on these same rows, so they are a little optimistic.\n"
     )

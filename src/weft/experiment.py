@@ -21,7 +21,7 @@ from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
-from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained
+from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained, untrained_notes
 from weft.nn.body import Body
 from weft.nn.source import find_body
 from weft.nn.weights import load_body, read_shape
@@ -186,6 +186,8 @@ class Assembly:
     network: Network
     plan: Plan
     step: Step
+    untrained: list[str]
+    """tasks that are scored but get no batch"""
     notes: list[str]
     """what the user should know before trusting the scores"""
 
@@ -213,9 +215,10 @@ def assemble(
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
-    notes += untrained(recipe, plan)
+    unfed = untrained(recipe, plan)
+    notes += untrained_notes(unfed, plan.steps)
     step = build_step(recipe, data, network, plan, where, processes)
-    return Assembly(recipe, tokenizer, data, network, plan, step, notes)
+    return Assembly(recipe, tokenizer, data, network, plan, step, unfed, notes)
 
 
 def build_step(
@@ -303,6 +306,7 @@ def train(
             plan=plan,
             step=made.step,
             rates=build_rates(recipe, plan),
+            untrained=made.untrained,
             modes=recipe.modes(),
             run=run,
             settings=settings,

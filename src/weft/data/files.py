@@ -121,9 +121,7 @@ class _Lines:
         line = self.handle.readline()
         self.size += len(line)
         if self.size > LINE:
-            raise UserError(
-                f"{self.path}: a quote opens and is not closed within {LINE:,} characters; close or remove it"
-            )
+            raise UserError(f"{self.path}: a quote is not closed within {LINE:,} characters; close it")
         if not line:
             self.ended = True
             raise StopIteration

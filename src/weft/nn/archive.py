@@ -28,9 +28,7 @@ def load_archive(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path}: holds something else than named tensors")
     for name, tensor in loaded.items():
         if tensor.layout != torch.strided or tensor.untyped_storage().nbytes() < tensor.numel() * tensor.itemsize:
-            raise UserError(
-                f"{path}: tensor {name} repeats its numbers instead of holding them; do not trust this file"
-            )
+            raise UserError(f"{path}: tensor {name} repeats its numbers instead of holding them")
     return loaded
 
 

@@ -89,6 +89,12 @@ class Run:
         return kept[-1] if kept else None
 
     @property
+    def untrained(self) -> list[str]:
+        """Tasks that were scored but got no batch; older runs did not log them."""
+        found: list[str] = (self.best or {}).get("untrained", [])
+        return found
+
+    @property
     def before(self) -> dict[str, Any] | None:
         """the evaluation of the untrained heads"""
         first = [record for record in self.evaluations if record["step"] == 0]

@@ -47,7 +47,7 @@ def score_table(scores: Scores) -> Table:
     for score in [*scores.table, scores.overall]:
         last = score is scores.overall
         table.add_row(
-            score.task if score.is_primary else "",
+            marked(score, scores.run) if score.is_primary else "",
             "" if last else score.metric,
             _number(score.before),
             _number(score.value),
@@ -58,6 +58,10 @@ def score_table(scores: Scores) -> Table:
             style=None if score.is_primary else "dim",
         )
     return table
+
+
+def marked(score: Score, run: Run) -> str:
+    return f"{score.task} (untrained)" if score.task in run.untrained else score.task
 
 
 def _task(task: TaskRun, console: Console) -> None:
