@@ -73,11 +73,12 @@ def predict_file(
     device: str = "auto",
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
+    raw_csv: bool = False,
     listener: job.Listener | None = None,
 ) -> int:
     """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows."""
     require_writable(Path(output))
-    asked = job.Job(Path(model), Answers(task), Path(source), Path(output), device, executor, shard_rows)
+    asked = job.Job(Path(model), Answers(task), Path(source), Path(output), device, executor, shard_rows, raw_csv)
     return asked.run(listener or job.Quiet())
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from weft.bulk import SHARD_ROWS
 from weft.bulk.executors import Answerer, Executor, Local, Shard
-from weft.bulk.formats import FORMATS
+from weft.bulk.formats import choose_format
 from weft.bulk.parts import Parts, parts_folder, read_manifest
 from weft.bulk.texts import Texts
 from weft.bulk.work import Work
@@ -51,6 +51,8 @@ class Job:
     device: str = "auto"
     executor: str = "local"
     shard_rows: int = SHARD_ROWS
+    raw_csv: bool = False
+    """whether cells of a csv file stay as they are, even those that a spreadsheet would run as a formula"""
 
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
@@ -59,6 +61,7 @@ class Job:
             raise UserError(f"--shard-rows {self.shard_rows}: expected at least 1")
         if self.output.exists() and self.source.exists() and self.output.samefile(self.source):
             raise UserError(f"{self.output}: is the input; choose another output")
+        choose_format(self.output, raw_csv=self.raw_csv)
 
     def run(self, listener: Listener) -> int:
         """Write the output and return its number of rows."""
@@ -79,7 +82,7 @@ class Job:
         with closing(Parts(self.output, identity | {"rows": rows})) as parts, _stopping_kindly(parts):
             self._answer(texts, rows, parts, executor, listener)
             texts.require_unchanged()  # one that grew would have rows without an answer
-            schema, form = self.work.schema(model), FORMATS[self.output.suffix]
+            schema, form = self.work.schema(model), choose_format(self.output, raw_csv=self.raw_csv)
             parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
         return rows
 
@@ -105,7 +108,7 @@ class Job:
         return min(self.shard_rows, rows - shard * self.shard_rows)
 
     def _executor(self, model: Model, digest: str) -> Executor:
-        form = FORMATS[self.output.suffix]
+        form = choose_format(self.output, raw_csv=self.raw_csv)
         if self.executor == "local":
             return Local(Answerer(model, self.work, form))
         from weft.bulk.on_ray import OnRay
@@ -120,6 +123,7 @@ class Job:
             "model": digest,
             "work": repr(self.work),
             "ending": self.output.suffix,
+            "raw csv": self.raw_csv,
             "shard size": self.shard_rows,
         }
 

@@ -13,15 +13,14 @@ def check(
 ) -> None:
     """Look at everything that can be known before training; train nothing."""
     options.require_folder(data_dir)
-    from rich.console import Console
-
     from weft.check import examine
+    from weft.cli.terminal import SafeConsole
     from weft.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
-    console = Console(highlight=False)
+    console = SafeConsole()
     with console.status("reading and tokenizing"):
         findings = examine(loaded)
     for line in findings.lines():
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
     typer.echo("The recipe and its data are in order.")

@@ -10,6 +10,7 @@ import typer
 
 from weft.atomic import write_whole
 from weft.errors import UserError
+from weft.leaving import for_terminal
 
 
 def init(
@@ -32,7 +33,7 @@ def init(
         write_whole(out, text)
     except OSError as error:
         raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
-    typer.echo(text, nl=False)
+    typer.echo(for_terminal(text), nl=False)
     typer.echo(f"\nwritten to {out}; next: weft check {out}", err=True)
 
 

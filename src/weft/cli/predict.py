@@ -10,6 +10,7 @@ import typer
 from weft.bulk import SHARD_ROWS
 from weft.cli import options
 from weft.errors import UserError
+from weft.leaving import for_terminal
 
 if TYPE_CHECKING:
     from weft.model import Model
@@ -28,12 +29,17 @@ def predict(
     as_json: options.Json = False,
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
+    raw_csv: Annotated[
+        bool, typer.Option("--raw-csv", help="Leave csv cells as they are, even those that a spreadsheet would run.")
+    ] = False,
 ) -> None:
     """Answer for one text, or for a file of them."""
     if (text is None) == (source is None):
         raise UserError("predict: give either a TEXT or --input FILE")
     if output is not None and source is None:
         raise UserError("predict: --output goes with --input")
+    if raw_csv and output is None:
+        raise UserError("predict: --raw-csv goes with --output")
     options.require_output(output, executor, shard_rows)
     if source is not None and output is not None:
         from weft.api import predict_file
@@ -41,7 +47,9 @@ def predict(
 
         with bar() as watcher:
             how = {"device": device, "executor": executor}
-            rows = predict_file(model, task, source, output, **how, shard_rows=shard_rows, listener=watcher)
+            rows = predict_file(
+                model, task, source, output, **how, shard_rows=shard_rows, raw_csv=raw_csv, listener=watcher
+            )
         print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
         return
     from weft.model import load
@@ -55,7 +63,7 @@ def predict(
         _print_list(answers)
         return
     for answer in answers:
-        print(_line(answer))
+        print(for_terminal(_line(answer)))
 
 
 def _checked_blocks(model: "Model", task: str, source: Path) -> Iterable[list[list[str]]]:
@@ -71,7 +79,7 @@ def _print_list(answers: Iterable[dict[str, Any]]) -> None:
     """One JSON list, printed while it is made."""
     between = "["
     for answer in answers:
-        print(between, json.dumps(answer, ensure_ascii=False), sep="", end="")
+        print(between, for_terminal(json.dumps(answer, ensure_ascii=False)), sep="", end="")
         between = ", "
     print("[]" if between == "[" else "]")
 

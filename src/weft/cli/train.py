@@ -32,15 +32,13 @@ def train(
     """Train a recipe into a run folder."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
-    from rich.console import Console
-
     from weft import experiment
-    from weft.cli.terminal import Watcher, show_result
+    from weft.cli.terminal import SafeConsole, Watcher, show_result
     from weft.recipe import load_recipe
     from weft.training.distributed import join
 
     with join(device) as processes:
-        console = Console(highlight=False, quiet=not processes.leads)
+        console = SafeConsole(quiet=not processes.leads)
         with processes.agreement():
             loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
         watcher = Watcher(console)
