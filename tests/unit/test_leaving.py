@@ -46,7 +46,7 @@ def test_other_cells_stay(text: str) -> None:
         ("a\n\n# title", "a \\# title"),
         ("a|b", "a\\|b"),
         ("[x](javascript:y)", "\\[x\\](javascript:y)"),
-        ("\x1b[31m", "\\u001b\\[31m"),
+        ("\x1b[31m", "\\\\u001b\\[31m"),
         ("![](http://h/i.png)", "!\\[\\](http://h/i.png)"),
     ],
 )

@@ -107,6 +107,13 @@ def _too_long(path: Path, row: int) -> str:
 
 def parquet_rows(path: Path, choice: Callable[[list[str]], list[str]] | None) -> Iterator[dict[str, Any]]:
     """The values of each row, by column; of all columns or those of `choice`."""
+    try:
+        yield from _parquet_rows(path, choice)
+    except (OSError, ValueError, OverflowError) as error:  # whatever damage makes the library raise
+        raise UserError(f"{path}: cannot be read as parquet ({str(error).splitlines()[0]})") from None
+
+
+def _parquet_rows(path: Path, choice: Callable[[list[str]], list[str]] | None) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
         found = file.schema_arrow.names
         columns = choice(found) if choice else found

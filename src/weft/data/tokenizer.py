@@ -42,7 +42,9 @@ class Tokenizer:
                 return cls(RustTokenizer.from_str(old.to_str()), str(vocabulary))
         except UserError:
             raise
-        except Exception as error:  # the Rust library raises plain Exception
+        except BaseException as error:
+            if not _is_librarys(error):
+                raise
             raise UserError(f"{folder}: its tokenizer cannot be read ({error})") from None
         raise UserError(f"{folder}: has neither tokenizer.json nor vocab.txt")
 
@@ -63,7 +65,12 @@ class Tokenizer:
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Ids of each text, however long; runs in parallel inside the library."""
-        return [e.ids for e in self.rust.encode_batch_fast(texts, add_special_tokens=False)]
+        try:
+            return [e.ids for e in self.rust.encode_batch_fast(texts, add_special_tokens=False)]
+        except BaseException as error:
+            if not _is_librarys(error):
+                raise
+            raise UserError(f"{self.where}: its tokenizer fails on a text ({error})") from None
 
     def save(self, folder: Path, max_length: int = 512) -> None:
         """tokenizer.json and the settings `transformers.AutoTokenizer` looks for."""
@@ -80,3 +87,8 @@ class Tokenizer:
         }
         text = json.dumps(settings, indent=2) + "\n"
         (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
+
+
+def _is_librarys(error: BaseException) -> bool:
+    """The Rust library raises plain Exception, and its panics are not even that."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
