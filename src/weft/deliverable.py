@@ -21,14 +21,15 @@ from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 from weft.evaluation.calibration import fit_temperature
-from weft.evaluation.metrics import Predictions, decide
 from weft.evaluation.plane import Plane
+from weft.evaluation.truth import Predictions, decide
 from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
 from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights
 from weft.training.checkpoint import sha256
 from weft.training.run_folder import RunFolder
 from weft.training.trainer import Evaluation
+from weft.variants import file_name
 
 FORMAT = 2
 BODY_FILES = frozenset({"config.json", "model.safetensors", "heads.safetensors"})
@@ -166,7 +167,7 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
     """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
     for name, dataset in datasets.items():
         predictions, plane = evaluation.predictions[name], evaluation.planes[name]
-        with pq.ParquetWriter(folder / f"{name}.parquet", _schema(dataset, plane)) as writer:
+        with pq.ParquetWriter(folder / f"{file_name(name)}.parquet", _schema(dataset, plane)) as writer:
             for start in range(0, len(dataset), ROWS_AT_ONCE):
                 rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
                 writer.write_table(pa.table(_columns(dataset, rows, predictions, plane), schema=writer.schema))

@@ -1,7 +1,7 @@
 """The only place that turns a recipe into objects."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ from weft.report.page import write_report
 from weft.schedules.base import Feed
 from weft.schedules.plan import Plan, SegmentPlan, Stretched
 from weft.tasks.class_weights import class_weights
+from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.trackers.follower import Follower
@@ -62,7 +63,8 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
 
     def labels_of(files: TaskFiles) -> Labels:
         column = label_column(task.data, files.open("train"))
-        return find_labels(task.kind, column, task.labels, task.range, task.scale)
+        labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
+        return labels if task.positive is None else labels.with_positive(task.positive, f"tasks.{name}.positive")
 
     try:
         labels = labels_of(files)
@@ -217,7 +219,13 @@ def assemble(
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
     unfed = untrained(recipe, plan)
     notes += untrained_notes(unfed, plan.steps)
-    step = build_step(recipe, data, network, plan, where, processes)
+    constants = {
+        name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
+        for name, task in data.items()
+    }
+    step = build_step(recipe, data, network, plan, where, constants, processes)
+    if not step.weighting.heeds_scale:
+        notes += scale_notes(constants, unfed)
     return Assembly(recipe, tokenizer, data, network, plan, step, unfed, notes)
 
 
@@ -227,6 +235,7 @@ def build_step(
     network: Network,
     plan: Plan,
     device: torch.device,
+    constants: Mapping[str, float],
     processes: Processes = SOLO,
 ) -> Step:
     """The optimizer step of a recipe, with all methods that act in it."""
@@ -235,6 +244,7 @@ def build_step(
     for mode in modes:
         mode.check(layers)
     weighting = recipe.weighting.build(tuple(recipe.tasks)).to(device)
+    weighting.calibrate(constants)
     surgery = recipe.surgery.build()
     factors = layer_factors(recipe, layers)
     refuse_idle_methods(recipe, plan, weighting)

@@ -76,6 +76,7 @@ WEIGHTINGS: dict[str, tuple[dict[str, object], list[float], list[float]]] = {
     "sum": ({}, [0.5, 2.0], [0.5, 2.0]),
     "mean": ({}, [0.5, 2.0], [0.25, 1.0]),
     "fixed": ({"weights": {"a": 0.1, "b": 3.0}}, [0.5, 2.0], [0.05, 6.0]),
+    "normalized": ({}, [0.5, 2.0], [1.0, 0.5]),  # constant answers give 0.5 and 4
     "uncertainty": ({"start": math.log(2)}, [0.5, 2.0], [0.25 + math.log(2), 1.0 + math.log(2)]),
     "dwa": ({}, [0.5, 2.0], [0.5, 2.0]),
     # drawn from seed 3: the weights sum to 2
@@ -159,6 +160,7 @@ def test_penalties(name: str) -> None:
 def test_weightings(name: str) -> None:
     options, losses, value = WEIGHTINGS[name]
     weighting = variants(WeightingConfig)[name](**options).build(("a", "b"))  # type: ignore[attr-defined]
+    weighting.calibrate({"a": 0.5, "b": 4.0})
     weighting.prepare(3)
     torch.testing.assert_close(weighting(torch.tensor(losses), ("a", "b")), torch.tensor(value))
 

@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
-from weft.evaluation.metrics import METRICS
+from weft.evaluation.metrics import METRICS, explain, title
 from weft.leaving import for_terminal
 from weft.training import checkpoint
 from weft.training.step import StepReport
@@ -107,8 +108,12 @@ def score_table(
     before_overall: float | None = None,
     split: str = "dev",
     untrained: Collection[str] = (),
-) -> Table:
-    """Task by task, the primary metric first; with the untrained heads beside it if they were scored."""
+) -> Group:
+    """Task by task, the primary metric first; with the untrained heads beside it if they were scored.
+
+    Below the table it says how overall is formed and what its metrics average over.
+    """
+    measured = {task: [metric for metric in values if metric in METRICS] for task, values in scores.items()}
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("task")
     table.add_column("metric")
@@ -117,15 +122,15 @@ def score_table(
     table.add_column(split, justify="right", style="bold")
     table.add_column("rows", justify="right")
     for task, values in scores.items():
-        for i, (metric, value) in enumerate((m, v) for m, v in values.items() if m in METRICS):
-            cells = [marked(task, untrained) if i == 0 else "", metric]
+        for i, metric in enumerate(measured[task]):
+            cells = [marked(task, untrained) if i == 0 else "", title(metric)]
             if before:
                 cells.append(_shown(before[task][metric]))
-            cells += [_shown(value), f"{values['n']:,}" if i == 0 else ""]
+            cells += [_shown(values[metric]), f"{values['n']:,}" if i == 0 else ""]
             table.add_row(*cells, style=None if i == 0 else "dim")
     cells = ["overall", ""] + ([_shown(before_overall)] if before else [])
     table.add_row(*cells, _shown(overall), "")
-    return table
+    return Group(table, *(Text(line, style="dim") for line in explain(measured, {})))
 
 
 def marked(task: str, untrained: Collection[str]) -> str:

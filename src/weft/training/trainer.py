@@ -16,8 +16,9 @@ from torch import nn
 
 from weft.data.dataset import Dataset
 from weft.errors import Interrupted, RunError
-from weft.evaluation.metrics import Predictions, decide, overall, score
+from weft.evaluation.metrics import overall, score
 from weft.evaluation.plane import Plane
+from weft.evaluation.truth import Predictions, decide
 from weft.schedules.plan import Plan
 from weft.tasks.engine import Engine
 from weft.tasks.inference import run_over
