@@ -121,3 +121,9 @@ def test_files_of_a_model_have_one_mode(sound: Path) -> None:
     usual = oct((sound / "probe").stat().st_mode & 0o777)
     (sound / "probe").unlink()
     assert set(modes.values()) == {usual}, modes
+
+
+def test_a_tokenizer_beyond_reason_is_not_read(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.data.tokenizer.LARGEST_FILE", 1000)
+    with pytest.raises(UserError, match="tokenizer.json: has .* bytes; more than 1,000 are not read"):
+        weft.load(model)

@@ -12,6 +12,9 @@ from weft.errors import UserError
 LARGEST = 10_000_000
 """ids: no vocabulary comes near it, and ids are kept in 32 bits"""
 
+LARGEST_FILE = 64_000_000
+"""bytes of tokenizer.json: the library takes ten times as much memory to read it, and vocabularies are far smaller"""
+
 
 class Tokenizer:
     """Texts -> token ids without special tokens; the readings put those in."""
@@ -32,6 +35,10 @@ class Tokenizer:
         file, vocabulary = folder / "tokenizer.json", folder / "vocab.txt"
         try:
             if file.exists():
+                if (size := file.stat().st_size) > LARGEST_FILE:
+                    raise UserError(
+                        f"{file}: has {size:,} bytes; more than {LARGEST_FILE:,} are not read"
+                    )
                 return cls(RustTokenizer.from_file(str(file)), str(file))
             if vocabulary.exists():
                 settings = folder / "tokenizer_config.json"
