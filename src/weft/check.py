@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from weft.data.dataset import Dataset
-from weft.experiment import assemble, build_rates
+from weft.data.remarks import WARNING
+from weft.experiment import TaskData, assemble, build_rates
 from weft.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
@@ -19,6 +20,7 @@ from weft.types import Window
 PAYS = 0.6
 """share of the bare matrix-multiply rate that a training step reaches, for the estimate of time"""
 SAMPLED_WINDOWS, COUNTED_WINDOWS = 200, 20_000
+OPEN = (WARNING, "doubt: ")
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -49,6 +51,13 @@ class Findings:
     parameters: int
     gigabytes: float
     remarks: list[str]
+    layouts: list[str]
+    """how csv and tsv files are read, where that is obvious; where it is not, a remark says it"""
+
+    @property
+    def questions(self) -> int:
+        """warnings and doubts that a person should settle"""
+        return sum(remark.startswith(OPEN) for remark in self.remarks)
 
     def lines(self) -> Iterator[str]:
         yield from (str(split) for split in self.splits)
@@ -57,7 +66,8 @@ class Findings:
             f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps; on this machine roughly "
             f"{_duration(self.seconds)} (evaluations not counted) and {self.gigabytes:.1f} GB of memory"
         )
-        yield from (f"note: {remark}" for remark in self.remarks)
+        yield from self.layouts
+        yield from (remark if remark.startswith(OPEN) else f"note: {remark}" for remark in self.remarks)
 
 
 def examine(recipe: Recipe) -> Findings:
@@ -76,7 +86,13 @@ def examine(recipe: Recipe) -> Findings:
         parameters=sum(p.numel() for p in network.parameters()),
         gigabytes=estimate_memory(network, plan, tokens) / 1e9,
         remarks=made.notes,
+        layouts=describe_layouts(data),
     )
+
+
+def describe_layouts(data: dict[str, TaskData]) -> list[str]:
+    files = {dataset.file.source: dataset.file for task in data.values() for dataset in (task.train, task.dev)}
+    return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:

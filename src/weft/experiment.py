@@ -213,6 +213,7 @@ def assemble(
     }
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, weights)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
+    notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += adopt_heads(network, folder)
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset
 from weft.data.labels import Labels
+from weft.data.layout import Layout
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
 from weft.data.tokenizer import Tokenizer
@@ -80,6 +81,11 @@ class Model:
         self._require(task)
         data = self.recipe.tasks[task].data
         return [data.text] if data.text2 is None else [data.text, data.text2]
+
+    def layout(self, task: str) -> Layout:
+        """How a task's own files are written."""
+        self._require(task)
+        return self.recipe.tasks[task].data.layout
 
     def predict(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> list[Prediction]:
         """Answers in the order of `texts`; a task on pairs needs `texts2` too."""

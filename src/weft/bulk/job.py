@@ -20,7 +20,7 @@ from weft.errors import Interrupted, RunError, UserError
 from weft.model import Model, load, model_digest
 
 EXECUTORS = ("local", "ray")
-FORMAT = 1
+FORMAT = 2
 
 
 class Listener(Protocol):
@@ -70,12 +70,14 @@ class Job:
         if model_digest(self.folder) != digest:
             raise UserError(f"{self.folder}: was changed while it was read; start again when its training has ended")
         executor = self._executor(model, digest)
-        texts = Texts(self.source, self.work.columns(model))
+        texts = Texts(self.source, self.work.columns(model), self.work.layout(model))
         identity = self._identity(texts, digest)
         before = read_manifest(self.output)
         rows = before.pop("rows", None)
         if before != identity or not isinstance(rows, int):
             rows = texts.count()
+        if note := texts.note():
+            listener.noted(note)
         if before and before != identity:
             odd = ", ".join(key for key in identity if before.get(key) != identity[key])
             listener.noted(f"{parts_folder(self.output)} is of another {odd}: beginning anew")

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from weft.data.layout import PLAIN, Layout
 from weft.data.problems import Problems
-from weft.data.tables import stream_texts
+from weft.data.tables import reading_note, stream_texts
 from weft.errors import UserError
 
 Sides = list[list[str]]
@@ -16,11 +17,13 @@ Sides = list[list[str]]
 class Texts:
     """The texts of a csv, tsv, jsonl or parquet file in the columns of a task."""
 
-    def __init__(self, path: Path, columns: list[str]) -> None:
+    def __init__(self, path: Path, columns: list[str], layout: Layout = PLAIN) -> None:
+        """`layout` is that of the files the model was trained on."""
         if not path.is_file():
             raise UserError(f"{path}: there is no such file")
         self.path = path
         self.columns = columns
+        self.layout = layout
         self._stamp = self._look()
 
     def count(self) -> int:
@@ -30,10 +33,14 @@ class Texts:
     def blocks(self, rows: int) -> Iterator[Sides]:
         """The file in blocks of so many rows, the last one shorter; none if it has no rows."""
         problems = Problems(self.path)
-        stream = stream_texts(self.path, self.columns, problems)
+        stream = stream_texts(self.path, self.columns, problems, self.layout)
         while block := list(islice(stream, rows)):
             yield [[row[side] for row in block] for side in range(len(self.columns))]
         problems.stop()
+
+    def note(self) -> str | None:
+        """How a csv or tsv file is read, where that is not obvious."""
+        return reading_note(self.path, self.columns, self.layout)
 
     def digest(self) -> str:
         """sha256 of the file's bytes"""

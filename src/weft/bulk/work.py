@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from weft.bulk.texts import Sides
+from weft.data.layout import Layout
 from weft.model import Model, Prediction
 
 
@@ -16,6 +17,10 @@ class Work(ABC):
     @abstractmethod
     def columns(self, model: Model) -> list[str]:
         """the text columns that it reads"""
+
+    @abstractmethod
+    def layout(self, model: Model) -> Layout:
+        """how the files are written that those columns come from"""
 
     @abstractmethod
     def schema(self, model: Model) -> pa.Schema:
@@ -34,6 +39,9 @@ class Answers(Work):
 
     def columns(self, model: Model) -> list[str]:
         return model.columns(self.task)
+
+    def layout(self, model: Model) -> Layout:
+        return model.layout(self.task)
 
     def schema(self, model: Model) -> pa.Schema:
         labels = model.labels[self.task]
@@ -64,6 +72,9 @@ class Vectors(Work):
 
     def columns(self, model: Model) -> list[str]:
         return model.columns(self._task(model))[:1]
+
+    def layout(self, model: Model) -> Layout:
+        return model.layout(self._task(model))
 
     def schema(self, model: Model) -> pa.Schema:
         width = model.engine.width(self._task(model))

@@ -23,4 +23,7 @@ def check(
         findings = examine(loaded)
     for line in findings.lines():
         console.print(line, soft_wrap=True)
-    typer.echo("The recipe and its data are in order.")
+    if findings.questions:
+        typer.echo(f"The recipe and its data can be used. Open warnings and doubts, see above: {findings.questions}")
+    else:
+        typer.echo("The recipe and its data are in order.")

@@ -70,8 +70,10 @@ def _checked_blocks(model: "Model", task: str, source: Path) -> Iterable[list[li
     """The texts of a file; a bad row is heard of before the first answer."""
     from weft.bulk.texts import Texts
 
-    texts = Texts(source, model.columns(task))
+    texts = Texts(source, model.columns(task), model.layout(task))
     texts.count()
+    if note := texts.note():
+        typer.echo(f"weft: {note}", err=True)
     return texts.blocks(SHARD_ROWS)
 
 

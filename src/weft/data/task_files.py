@@ -74,6 +74,7 @@ class TaskFiles:
                 self.tokenizer,
                 masks=self.config.mask,
                 skip_bad_rows=self.config.on_bad_rows == "skip",
+                layout=self.config.layout,
             )
         return self._open[path]
 

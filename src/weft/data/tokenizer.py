@@ -36,9 +36,7 @@ class Tokenizer:
         try:
             if file.exists():
                 if (size := file.stat().st_size) > LARGEST_FILE:
-                    raise UserError(
-                        f"{file}: has {size:,} bytes; more than {LARGEST_FILE:,} are not read"
-                    )
+                    raise UserError(f"{file}: has {size:,} bytes; more than {LARGEST_FILE:,} are not read")
                 return cls(RustTokenizer.from_file(str(file)), str(file))
             if vocabulary.exists():
                 settings = folder / "tokenizer_config.json"

@@ -13,6 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import astuple
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from weft.atomic import replacing, write_whole
+from weft.data.dialect import Dialect, detect
 from weft.data.files import Row, read_rows, require_columns
+from weft.data.layout import PLAIN, Layout
 from weft.data.masking import MaskKind, mask
+from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 
-FORMAT = "2"
+FORMAT = "3"
 PRIVATE = 0o600
 CHUNK = 8192
 """rows in each record batch but the last: row r lies in batch r // CHUNK"""
@@ -60,6 +64,8 @@ class TokenizedFile:
         """how many finds of each kind were masked in the text columns"""
         self.skipped: dict[str, int] = notes["skipped"]
         """how many rows were left out, by what was wrong with them"""
+        self.dialect = Dialect.from_dict(notes["dialect"]) if notes["dialect"] else None
+        """how a csv or tsv file was read"""
         batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._tokens = {
             name: [
@@ -112,16 +118,17 @@ def tokenize_file(
     *,
     masks: Sequence[MaskKind] = (),
     skip_bad_rows: bool = False,
+    layout: Layout = PLAIN,
 ) -> TokenizedFile:
     """The tokenized form of a file: from the cache, or built now."""
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
     folder = _private_folder()
-    settings = json.dumps([FORMAT, text_columns, sorted(masks), skip_bad_rows])
+    settings = json.dumps([FORMAT, text_columns, sorted(masks), skip_bad_rows, astuple(layout), is_delimited(path)])
     key = _digest(settings, _content(path, folder), tokenizer.digest)
     target = folder / f"{key}.arrow"
     if not _is_sound(target):
-        _build(path, text_columns, tokenizer, target, masks, skip_bad_rows)
+        _build(path, text_columns, tokenizer, target, masks, skip_bad_rows, layout)
     return TokenizedFile(target, path, text_columns)
 
 
@@ -180,10 +187,11 @@ def _build(
     target: Path,
     masks: Sequence[MaskKind],
     skip_bad_rows: bool,
+    layout: Layout,
 ) -> None:
     problems = Problems(path)
     masked: Counter[str] = Counter()
-    rows = _masked(_checked(path, text_columns, problems), text_columns, masks, masked)
+    rows = _masked(_checked(path, text_columns, problems, layout), text_columns, masks, masked)
     first = next(rows, None)
     if first is None:
         problems.stop()
@@ -201,7 +209,9 @@ def _build(
         pa.default_memory_pool().release_unused()  # Arrow would keep it for the next file
         if not skip_bad_rows:
             problems.stop()
-        notes = {"masked": masked, "skipped": problems.counts, "digest": _bytes_digest(temporary)}
+        dialect = detect(path, layout).as_dict() if is_delimited(path) else None
+        digest = _bytes_digest(temporary)
+        notes = {"masked": masked, "skipped": problems.counts, "dialect": dialect, "digest": digest}
         write_whole(target.with_suffix(".json"), json.dumps(notes), mode=PRIVATE)
 
 
@@ -256,10 +266,10 @@ def _masked(
         yield row
 
 
-def _checked(path: Path, text_columns: list[str], problems: Problems) -> Iterator[Row]:
+def _checked(path: Path, text_columns: list[str], problems: Problems, layout: Layout) -> Iterator[Row]:
     """Rows whose texts are there; the others go to `problems`."""
     checked_header = False
-    for row in read_rows(path, problems):
+    for row in read_rows(path, problems, layout=layout):
         if not checked_header:
             require_columns(path, list(row.values), text_columns)
             checked_header = True

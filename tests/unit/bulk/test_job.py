@@ -174,7 +174,7 @@ def test_a_file_that_was_only_touched_is_the_same_file(folder: Path, tmp_path: P
 BAD = {
     "too few fields": ("70\n", ":62: has 1 fields, the header has 2"),
     "a NUL byte": ("70,a\0b\n", ":62: column 'text' holds a NUL byte"),
-    "an open quote": ('70,"a\n', ":62: a quote opens here and is not closed"),
+    "an open quote": ('70,"a, b\n', ":62: a quote opens here and is not closed"),
     "not UTF-8": (b"70,caf\xe9\n", ":62: column 'text' holds the byte 0xe9"),
     "endless": (f"70,{'a' * 1_000_001}\n", ":62: column 'text' is 1,000,001 characters long"),
 }
