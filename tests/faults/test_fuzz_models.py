@@ -24,6 +24,7 @@ from tests.faults.test_fuzz import VALUES, read_anything
 from tests.faults.test_hostile_models import reseal
 from tests.tiny import recipe_content
 from weft.content import toml_text
+from weft.data.layout import PLAIN
 from weft.errors import UserError
 from weft.recipe import load_recipe
 
@@ -134,7 +135,7 @@ def fuzz_parquet(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(content) - 1))
         content[at] = data.draw(st.integers(0, 255))
-    read_anything(bytes(content), ".parquet")
+    read_anything(bytes(content), ".parquet", PLAIN)
 
 
 @given(st.data())
