@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: venv demo test test-all lint docs clean
+.PHONY: venv demo demo-locked test test-all lint docs sbom audit clean
 
 venv: $(VENV)/.for-tests
 
@@ -25,6 +25,31 @@ $(VENV)/.for-tests: $(VENV)/.for-demo
 demo: $(VENV)/.for-demo
 	$(BIN)/weft demo
 
+# The same demo from files whose hashes are known (deploy/lock.py): pip rejects any other file. setuptools, which builds weft, is among them.
+LOCKED := $(VENV)-locked
+$(LOCKED)/.done: deploy/requirements.txt deploy/torch.txt
+	$(PYTHON) -m venv $(LOCKED)
+	$(LOCKED)/bin/python -m pip install --quiet --require-hashes --no-deps --requirement deploy/torch.txt
+	$(LOCKED)/bin/python -m pip install --quiet --require-hashes --no-deps --requirement deploy/requirements.txt
+	$(LOCKED)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(LOCKED)/bin/python -m pip check
+	touch $@
+
+demo-locked: $(LOCKED)/.done
+	$(LOCKED)/bin/weft demo
+
+# What is installed, for whoever must know (CycloneDX), and what is known to be vulnerable (needs a network). Both tools stay out of $(VENV).
+TOOLS := $(VENV)-tools
+$(TOOLS)/bin/pip-audit:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet cyclonedx-bom pip-audit
+
+sbom: venv $(TOOLS)/bin/pip-audit
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file sbom.json $(BIN)/python
+
+audit: $(TOOLS)/bin/pip-audit
+	$(TOOLS)/bin/pip-audit --require-hashes --disable-pip --requirement deploy/requirements.txt
+
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,5 +66,5 @@ docs: venv
 	$(BIN)/python docs/seeds.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info runs
+	rm -rf $(VENV) $(LOCKED) $(TOOLS) sbom.json build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

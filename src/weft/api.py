@@ -36,11 +36,13 @@ def train(
     steps: int | None = None,
     device: str = "auto",
     resume: bool = False,
+    allow_trackers: Sequence[str] = (),
     listener: Listener | None = None,
 ) -> Model:
     """Train a recipe (a file, a shipped name or a Recipe) into the folder `out` and load the result.
 
-    `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps. In a script that
+    `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps;
+    `allow_trackers` are the addresses that the recipe may send its log to. In a script that
     torchrun starts, all of its processes train one run together.
     """
     if not isinstance(recipe, Recipe):
@@ -50,7 +52,16 @@ def train(
         raise TypeError("settings, body, seed and data_dir change a recipe that is loaded; a Recipe is taken as it is")
     with join(device) as processes:
         watcher = listener if listener and processes.leads else Quiet()
-        experiment.train(recipe, Path(out), watcher, steps=steps, device=device, resume=resume, processes=processes)
+        experiment.train(
+            recipe,
+            Path(out),
+            watcher,
+            steps=steps,
+            device=device,
+            resume=resume,
+            allow_trackers=allow_trackers,
+            processes=processes,
+        )
     return load(out, device)
 
 
@@ -65,6 +76,7 @@ def predict_file(
     device: str = "auto",
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
+    raw_csv: bool = False,
     listener: job.Listener | None = None,
 ) -> int:
     """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
@@ -76,7 +88,7 @@ def predict_file(
     require_writable(Path(output))
     tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
     work = Answers(tasks, on_empty, None if keep_columns is None else tuple(keep_columns))
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows)
+    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv)
     return asked.run(listener or job.Quiet())
 
 

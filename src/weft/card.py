@@ -8,6 +8,7 @@ from weft.data.dataset import Dataset
 from weft.evaluation.bootstrap import Interval, interval, resampled
 from weft.evaluation.metrics import METRICS, explain, title
 from weft.evaluation.truth import Truth, in_units
+from weft.leaving import for_code, for_markdown
 from weft.recipe import Recipe, recipe_toml
 from weft.training.trainer import Evaluation
 
@@ -25,9 +26,9 @@ def model_card(recipe: Recipe, evaluation: Evaluation, train: Mapping[str, Datas
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
     parts = [
         f"---\n{_metadata(recipe, evaluation, dev)}\n---\n",
-        f"# {recipe.name}\n",
+        f"# {for_markdown(recipe.name)}\n",
         f"One BERT body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
-        f"fine-tuned by weft from `{_body(recipe)}`.\n",
+        f"fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
         f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
         f"## Data\n\n{_data(recipe, train, dev)}",
         f"## Limits\n\n{_limits(recipe)}",
@@ -109,8 +110,7 @@ def _data(recipe: Recipe, train: Mapping[str, Dataset], dev: Mapping[str, Datase
     lines = ["| task | kind | reading | train rows | dev rows | labels |", "| --- | --- | --- | --- | --- | --- |"]
     for name, task in recipe.tasks.items():
         labels = dev[name].labels
-        shown = ", ".join(labels.names) if labels.names else f"{labels.low:g} to {labels.high:g}"
-        shown = shown.replace("|", "\\|")
+        shown = ", ".join(map(for_markdown, labels.names)) if labels.names else f"{labels.low:g} to {labels.high:g}"
         lines.append(f"| {name} | {task.kind} | {task.reading} | {len(train[name])} | {len(dev[name])} | {shown} |")
     masked = sorted({kind for task in recipe.tasks.values() for kind in task.data.mask})
     note = f"\nMasked in all texts before training: {', '.join(masked)}.\n" if masked else ""

@@ -8,6 +8,8 @@ from typing import Any
 
 from weft.errors import UserError
 
+LARGEST_JSON = 32_000_000
+"""bytes: as objects, they take thirty times as much memory"""
 Content = dict[str, Any]
 
 
@@ -93,12 +95,14 @@ def parse_toml(text: str, where: str) -> Content:
     """The content of a TOML file; `where` is what messages call it."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{where}: is not TOML ({error})") from None
 
 
 def read_json(path: Path) -> Content:
     """A JSON object from a file that may come from a stranger."""
+    if path.is_file() and (size := path.stat().st_size) > LARGEST_JSON:
+        raise UserError(f"{path}: has {size:,} bytes; settings of more than {LARGEST_JSON:,} are not read")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -6,12 +6,13 @@ import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from pydantic import Field, TypeAdapter, ValidationError
 
 from weft.card import model_card
 from weft.content import read_json
@@ -31,6 +32,7 @@ from weft.training.trainer import Evaluation
 from weft.variants import file_name
 
 FORMAT = 2
+BODY_FILES = frozenset({"config.json", "model.safetensors", "heads.safetensors"})
 ROWS_AT_ONCE = 8192
 """written as predictions, with their texts"""
 
@@ -54,7 +56,7 @@ def save_model(
     content = {"format": FORMAT, "recipe": as_dict(recipe), "labels": tasks}
     if recipe.calibrate:
         content["temperatures"] = _temperatures(evaluation, dev)
-    write_settings(folder, content, ["config.json", "model.safetensors", "heads.safetensors", "tokenizer.json"])
+    write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
     (folder / "README.md").write_text(model_card(recipe, evaluation, train, dev), encoding="utf-8")
 
 
@@ -141,10 +143,27 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise UserError(f"{file}: has format {content.get('format')!r}, this weft reads {FORMAT}")
     if content.pop("own_checksum", None) != _digest(content):
         raise UserError(f"{file}: is damaged or was changed by hand; make the model again, or get a sound copy")
-    for name, expected in content.pop("checksums").items():
+    _require_sums(folder, content.pop("checksums", None))
+    return content
+
+
+def _require_sums(folder: Path, sums: object) -> None:
+    """Every file that decides a model's answers lies in the folder and has its checksum."""
+    file = folder / "weft.json"
+    if not isinstance(sums, dict):
+        raise UserError(f"{file}: `checksums` is {sums!r:.80}, expected a table of file names; make the model again")
+    graphs = {path.name for path in folder.glob("*.onnx")}
+    for name in sorted((graphs or BODY_FILES) | {"tokenizer.json"}):
+        if name not in sums:
+            raise UserError(f"{file}: has no checksum of {name}; make the model again, or get a sound copy")
+    for name, expected in sums.items():
+        if Path(name).name != name or name == "..":
+            raise UserError(f"{file}: `checksums` names {name!r}, which is outside of the folder; get another copy")
         if not (folder / name).is_file() or sha256(folder / name) != expected:
             raise UserError(f"{folder / name}: is damaged or belongs to another model; get a sound copy of the folder")
-    return content
+
+
+Temperature = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -159,12 +178,20 @@ class Settings:
 
 def read_model(folder: Path) -> Settings:
     content, file = read_settings(folder), folder / "weft.json"
+    recipe = parse_recipe(content.get("recipe", {}), str(file))
     try:
-        recipe, saved = parse_recipe(content["recipe"], str(file)), content["labels"]
-        labels = {name: Labels(**{**saved[name], "names": tuple(saved[name]["names"])}) for name in recipe.tasks}
-        return Settings(recipe, labels, content.get("temperatures", {}))
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{file}: its labels do not fit its recipe ({error!r})") from None
+        labels = TypeAdapter(dict[str, Labels]).validate_python(content.get("labels"))
+        temperatures = TypeAdapter(dict[str, Temperature]).validate_python(content.get("temperatures", {}))
+    except ValidationError as error:
+        found = error.errors()[0]
+        place = ".".join(str(part) for part in found["loc"])
+        raise UserError(f"{file}: {place}: found {found['input']!r:.80}; {found['msg']}") from None
+    for name, task in recipe.tasks.items():
+        if name not in labels or not labels[name].fit(task.kind):
+            raise UserError(f"{file}: its labels of the task {name!r} do not fit its recipe")
+    if odd := sorted(temperatures.keys() - {name for name in recipe.tasks if not labels[name].is_numeric}):
+        raise UserError(f"{file}: temperatures.{odd[0]}: there is no such task with classes")
+    return Settings(recipe, {name: labels[name] for name in recipe.tasks}, temperatures)
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -21,8 +21,9 @@ from weft.data.tokenizer import Tokenizer
 from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
 from weft.idle import disabled_keys, refuse_idle_methods, refuse_lonely_heads, untrained, untrained_notes
+from weft.nn.body import Body
 from weft.nn.source import find_body
-from weft.nn.weights import load_body
+from weft.nn.weights import load_body, read_shape
 from weft.randomness import seeded
 from weft.recipe import Recipe, as_dict, recipe_toml
 from weft.report.page import write_report
@@ -102,6 +103,21 @@ def build_network(
     """The body of `folder` with fresh heads, each drawn from a seed of its own; `weights` are class weights."""
     with seeded(recipe.seed, "body", "start"):
         body = load_body(folder, dropout=recipe.body_dropout, attention_dropout=recipe.body_dropout)
+    return _with_heads(body, recipe, labels, weights)
+
+
+def planned_network(recipe: Recipe, labels: dict[str, Labels], folder: Path) -> Network:
+    """The same network with shapes alone: what a stranger's settings ask for must not fill the memory."""
+    try:
+        with torch.device("meta"):
+            return _with_heads(Body(read_shape(folder)), recipe, labels)
+    except (RuntimeError, TypeError, OverflowError) as error:  # sizes beyond what a tensor can have
+        raise UserError(f"{folder}: asks for heads of an impossible size ({str(error).splitlines()[0]})") from None
+
+
+def _with_heads(
+    body: Body, recipe: Recipe, labels: dict[str, Labels], weights: dict[str, torch.Tensor | None] | None = None
+) -> Network:
     if recipe.max_length > body.shape.positions:
         raise UserError(f"max_length: found {recipe.max_length}, but the body has {body.shape.positions} positions")
     if not recipe.segments:
@@ -190,6 +206,7 @@ def assemble(
         )
     folder = find_body(recipe.body)
     tokenizer = Tokenizer.load(folder)
+    tokenizer.require_fits(read_shape(folder).vocabulary)
     data = read_data(recipe, tokenizer)
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
@@ -260,12 +277,14 @@ def train(
     device: str = "auto",
     resume: bool = False,
     followers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    allow_trackers: Sequence[str] = (),
     processes: Processes = SOLO,
 ) -> dict[str, Any]:
     """Train a recipe into a run folder and return what is in its result.json.
 
-    `followers` get every record of the run's log, and may end the run by an exception of their own. Of several
-    `processes` each calls this; the first one alone writes and gets the result.
+    `followers` get every record of the run's log, and may end the run by an exception of their own.
+    `allow_trackers` are the addresses that the recipe may send its log to. Of several `processes` each calls this;
+    the first one alone writes and gets the result.
     """
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, processes=processes)
@@ -275,7 +294,7 @@ def train(
         if resume:
             refuse_other_run(out, settings)
         wanted = recipe.trackers if processes.leads else ()
-        trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in wanted]
+        trackers = [config.build(out, recipe.name, as_dict(recipe), allow_trackers) for config in wanted]
         # nothing is written before this line
         run = RunFolder(out, resume=resume) if processes.leads else Bystander(out)
     tracking = [Follower(tracker, listener.noted) for tracker in trackers]

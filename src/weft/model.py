@@ -26,12 +26,13 @@ from weft.deliverable import read_model, read_settings
 from weft.errors import UserError
 from weft.evaluation.calibration import temper
 from weft.evaluation.metrics import choose_metrics
-from weft.experiment import build_network, build_reader, choose_device, task_files
+from weft.experiment import build_network, build_reader, choose_device, planned_network, task_files
+from weft.nn.weights import read_shape
 from weft.recipe import Recipe
 from weft.tasks.engine import Engine, TorchEngine
 from weft.tasks.network import Network
 from weft.tasks.onnx_engine import OnnxEngine, is_onnx_folder
-from weft.tasks.store import load_heads
+from weft.tasks.store import load_heads, require_planned_heads
 from weft.tasks.together import Ask
 from weft.training.checkpoint import sha256
 from weft.training.trainer import Evaluation, evaluate
@@ -334,12 +335,16 @@ def load(folder: str | Path, device: str = "auto") -> Model:
     path = model_folder(Path(folder))
     made = read_model(path)
     engine = _onnx_engine if is_onnx_folder(path) else _torch_engine
+    tokenizer = Tokenizer.load(path)
+    if (path / "config.json").is_file():  # an ONNX folder has none
+        tokenizer.require_fits(read_shape(path).vocabulary)
     ready = engine(path, made.recipe, made.labels, device)
-    return Model(ready, Tokenizer.load(path), made.recipe, made.labels, made.temperatures)
+    return Model(ready, tokenizer, made.recipe, made.labels, made.temperatures)
 
 
 def _torch_engine(folder: Path, recipe: Recipe, labels: dict[str, Labels], device: str) -> Engine:
     where = choose_device(device)
+    require_planned_heads(planned_network(recipe, labels, folder), folder)
     network = build_network(recipe, labels, folder)
     load_heads(network, folder)
     return TorchEngine(network.to(where).eval(), where)

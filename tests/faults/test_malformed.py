@@ -315,6 +315,14 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "an odd budget": (recipe(dict.copy, "--budget", "epochs=3"), "--budget"),
     "a budget of nothing": (recipe(dict.copy, "--budget", "steps=0"), "--budget"),
     "an odd setting": (recipe(dict.copy, "--set", "lr"), "--set lr: expected key=value"),
+    "a tracker that was not allowed": (
+        recipe(lambda c: c.update(trackers=[{"name": "mlflow", "uri": "http://elsewhere.example"}])),
+        "trackers: the recipe sends the log to http://elsewhere.example, which you have not allowed",
+    ),
+    "a tracker's database outside of the run": (
+        recipe(lambda c: c.update(trackers=[{"name": "mlflow", "uri": "sqlite:////tmp/x.db"}])),
+        "expected sqlite:///FILE with a FILE inside the run folder",
+    ),
     "an odd device": (recipe(dict.copy, "--device", "tpu"), "--device tpu"),
     # bodies
     "no config": (body(lambda f: (f / "config.json").unlink()), "config.json: there is no such file"),

@@ -1,6 +1,7 @@
 """`weft export` as a user types it, and its ONNX folder in the place of a model."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import weft as package
 from tests.exported import write_model
+from tests.faults.test_hostile_models import reseal
 from tests.integration.command import weft
 from tests.tiny import write_rows
 from weft.export import export
@@ -157,3 +159,12 @@ def test_a_missing_extra_is_named(model: Path, onnx: Path, tmp_path: Path, monke
     with pytest.raises(package.UserError, match=r'onnxruntime is not installed; run: pip install "weft\[export\]"'):
         export(model, "onnx", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tokenizer_that_is_not_the_graphs_is_told(onnx: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(onnx, tmp_path / "onnx"))
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["vocab"]["film"] = 500_000
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    reseal(folder)
+    assert "an ONNX graph fails on these texts" in weft("predict", folder, "sentiment", "a film", code=2).stderr

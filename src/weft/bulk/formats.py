@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weft.data.files import as_text
+from weft.errors import UserError
+from weft.leaving import for_cell
 from weft.training.run_folder import without_nan
 
 GROUP_BYTES = 16 << 20
@@ -63,10 +65,11 @@ class Chained(Format):
 
 
 class Delimited(Chained):
-    """csv and tsv, with a header; lists are JSON."""
+    """csv and tsv, with a header; lists are JSON. Unless `raw`, no cell is a formula for a spreadsheet."""
 
-    def __init__(self, delimiter: str) -> None:
+    def __init__(self, delimiter: str, *, raw: bool = False) -> None:
         self.delimiter = delimiter
+        self.raw = raw
 
     def head(self, schema: pa.Schema, rows: int) -> bytes:  # noqa: ARG002
         return self._lines([schema.names])
@@ -77,7 +80,8 @@ class Delimited(Chained):
 
     def _lines(self, rows: Iterable[Iterable[object]]) -> bytes:
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
+        shown = rows if self.raw else ([for_cell(v) if isinstance(v, str) else v for v in row] for row in rows)
+        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(shown)
         return text.getvalue().encode()
 
 
@@ -132,3 +136,11 @@ FORMATS: dict[str, Format] = {
     ".parquet": Parquet(),
     ".npy": Npy(),
 }
+RAW: dict[str, Format] = {".csv": Delimited(",", raw=True), ".tsv": Delimited("\t", raw=True)}
+
+
+def choose_format(output: Path, *, raw_csv: bool) -> Format:
+    """The format of an output by its ending."""
+    if raw_csv and output.suffix not in RAW:
+        raise UserError(f"--raw-csv goes with an output that ends in {' or '.join(RAW)}, not with {output}")
+    return RAW[output.suffix] if raw_csv else FORMATS[output.suffix]

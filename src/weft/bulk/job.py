@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from weft.bulk import SHARD_ROWS
 from weft.bulk.executors import Answerer, Executor, Local, Shard
-from weft.bulk.formats import FORMATS
+from weft.bulk.formats import choose_format
 from weft.bulk.parts import Parts, parts_folder, read_manifest
 from weft.bulk.texts import Facts, Texts
 from weft.bulk.work import Work
@@ -54,6 +54,8 @@ class Job:
     device: str = "auto"
     executor: str = "local"
     shard_rows: int = SHARD_ROWS
+    raw_csv: bool = False
+    """whether cells of a csv file stay as they are, even those that a spreadsheet would run as a formula"""
 
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
@@ -62,6 +64,7 @@ class Job:
             raise UserError(f"--shard-rows {self.shard_rows}: expected at least 1")
         if self.output.exists() and self.source.exists() and self.output.samefile(self.source):
             raise UserError(f"{self.output}: is the input; choose another output")
+        choose_format(self.output, raw_csv=self.raw_csv)
 
     def run(self, listener: Listener) -> int:
         """Write the output and return its number of rows."""
@@ -81,7 +84,8 @@ class Job:
         if before and before != identity:
             odd = ", ".join(key for key in identity if before.get(key) != identity[key])
             listener.noted(f"{parts_folder(self.output)} is of another {odd}: beginning anew")
-        schema, form, rows = self.work.schema(model, facts.kept), FORMATS[self.output.suffix], facts.rows
+        schema, rows = self.work.schema(model, facts.kept), facts.rows
+        form = choose_format(self.output, raw_csv=self.raw_csv)
         for name, new in zip(facts.kept.names, schema.names, strict=False):
             if self.work.keep != () and name != new:
                 listener.noted(f"{self.source}: its column {name!r} is called {new!r} in the output")
@@ -114,7 +118,7 @@ class Job:
         return min(self.shard_rows, rows - shard * self.shard_rows)
 
     def _executor(self, model: Model, digest: str) -> Executor:
-        form = FORMATS[self.output.suffix]
+        form = choose_format(self.output, raw_csv=self.raw_csv)
         if self.executor == "local":
             return Local(Answerer(model, self.work, form))
         from weft.bulk.on_ray import OnRay
@@ -129,6 +133,7 @@ class Job:
             "model": digest,
             "work": repr(self.work),
             "ending": self.output.suffix,
+            "raw csv": self.raw_csv,
             "shard size": self.shard_rows,
         }
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from weft.atomic import replacing
+from weft.atomic import open_in_place, replacing, require_no_links
 from weft.errors import UserError
 from weft.training.checkpoint import sync
 
@@ -41,7 +41,8 @@ class Parts:
         self._require_ours()
         try:
             self.folder.mkdir(exist_ok=True)
-            self._lock = (self.folder / ".lock").open("w")
+            require_no_links(self.folder)
+            self._lock = open_in_place(self.folder / ".lock", "w")
         except OSError as error:
             raise UserError(f"{self.folder}: cannot be written ({error.strerror})") from None
         try:
@@ -60,6 +61,8 @@ class Parts:
 
     def _require_ours(self) -> None:
         """Nobody's own files are taken for shards."""
+        if self.folder.is_symlink():
+            raise UserError(f"{self.folder}: is a symbolic link; shards need a folder of their own: remove it")
         if self.folder.is_dir() and not (self.folder / MANIFEST).exists():
             foreign = [path.name for path in self.folder.iterdir() if not path.name.startswith(".")]
         else:

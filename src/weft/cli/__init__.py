@@ -24,6 +24,7 @@ from weft.cli import (
     train,
 )
 from weft.errors import Interrupted, RunError, ToldElsewhere, UserError
+from weft.leaving import for_terminal
 
 OUT_OF_MEMORY = (
     "the memory is full. Less is needed with smaller batches (tasks.NAME.batch_size, with optimizer.accumulate to "
@@ -109,5 +110,5 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 def _say(error: BaseException, code: int) -> int:
     if str(error):
-        print(f"weft: {error}", file=sys.stderr)
+        print(for_terminal(f"weft: {error}"), file=sys.stderr)
     return code

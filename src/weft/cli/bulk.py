@@ -3,10 +3,12 @@
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from weft.cli.terminal import SafeConsole
+
 
 def bar() -> "Bar":
     """On standard error."""
-    return Bar(Console(stderr=True, highlight=False))
+    return Bar(SafeConsole(stderr=True))
 
 
 class Bar(Progress):
@@ -36,4 +38,4 @@ class Bar(Progress):
             self.update(self.only, speed=f"  {speed:,.0f} rows/s")
 
     def noted(self, message: str) -> None:
-        self.console.print(f"weft: {message}", soft_wrap=True, markup=False)
+        self.console.print(f"weft: {message}", soft_wrap=True)

@@ -16,18 +16,17 @@ def check(
     """Look at everything that can be known before training; train nothing."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
-    from rich.console import Console
-
     from weft.check import examine
+    from weft.cli.terminal import SafeConsole
     from weft.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
-    console = Console(highlight=False)
+    console = SafeConsole()
     with console.status("reading and tokenizing"):
         findings = examine(loaded, steps)
     notes = [f"note: {note}" for note in options.unused_data_dir(loaded, data_dir)]
     for line in [*findings.lines(), *notes]:
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
     if findings.questions:
         typer.echo(f"The recipe and its data can be used. Open warnings and doubts, see above: {findings.questions}")
     else:

@@ -26,16 +26,14 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")] = Path("runs/demo"),
 ) -> None:
     """Train the embedded default on the starter data and show what it learnt."""
-    from rich.console import Console
-
     from weft import experiment
-    from weft.cli.terminal import Watcher, show_result
+    from weft.cli.terminal import SafeConsole, Watcher, show_result
     from weft.model import load
     from weft.recipe import load_recipe
 
-    console = Console(highlight=False)
+    console = SafeConsole()
     folder = _free(out)
-    console.print("[bold]weft[/bold]: one BERT body, three tasks, 340 training rows each, written for this demo")
+    console.print("weft: one BERT body, three tasks, 340 training rows each, written for this demo", style="bold")
     console.print("scores of the untrained heads first, then 7 passes over the data\n")
     watcher = Watcher(console)
     try:
@@ -49,7 +47,7 @@ def demo(
     for task, rows in EXAMPLES.items():
         sides = list(zip(*rows, strict=True))
         predictions = model.predict(task, sides[0], sides[1] if len(sides) > 1 else None)
-        console.print(f"\n[bold]{task}[/bold]")
+        console.print(f"\n{task}", style="bold")
         for texts, prediction in zip(rows, predictions, strict=True):
             if prediction.label is None:
                 answer = f"{prediction.score:.1f} of 5"
@@ -57,7 +55,7 @@ def demo(
                 answer = f"{prediction.label} ({prediction.score:.0%})"
             console.print(f"  {answer:24}  {'  |  '.join(texts)}", soft_wrap=True)
 
-    console.print("\n[bold]What next[/bold]")
+    console.print("\nWhat next", style="bold")
     console.print(f"  open {folder / 'report.html'}      what it learnt, and its mistakes", soft_wrap=True)
     console.print(f'  weft predict {folder} sentiment "your own sentence"')
     console.print(f"  weft evaluate {folder}")

@@ -33,9 +33,7 @@ def evaluate(
         if not equals:
             raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
         files[task] = Path(path)
-    from rich.console import Console
-
-    from weft.cli.terminal import score_table
+    from weft.cli.terminal import SafeConsole, score_table
     from weft.model import load
     from weft.training.run_folder import without_nan
 
@@ -48,4 +46,4 @@ def evaluate(
         scores = {"split": shown, "tasks": evaluation.scores, "overall": evaluation.overall}
         print(json.dumps(without_nan(scores), allow_nan=False))
     else:
-        Console(highlight=False).print(score_table(evaluation.scores, evaluation.overall, split=shown))
+        SafeConsole().print(score_table(evaluation.scores, evaluation.overall, split=shown))

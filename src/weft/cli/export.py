@@ -19,18 +19,16 @@ def export(
 ) -> None:
     """Write a trained model for other libraries."""
     options.require_folder(data_dir)
-    from rich.console import Console
-
-    from weft.cli.terminal import score_table
+    from weft.cli.terminal import SafeConsole, score_table
     from weft.export import export as write
 
-    console = Console(highlight=False)
+    console = SafeConsole()
     with console.status(f"writing {out}"):
         outcome = write(model, to, out, quantize=quantize, data_dir=data_dir)
     for what, where in outcome.written.items():
-        console.print(f"{what}: {out / where}", soft_wrap=True, markup=False)
+        console.print(f"{what}: {out / where}", soft_wrap=True)
     for task, reason in outcome.skipped.items():
-        console.print(f"{task}: skipped, {reason}", style="yellow", soft_wrap=True, markup=False)
+        console.print(f"{task}: skipped, {reason}", style="yellow", soft_wrap=True)
     if outcome.quantization is not None:
         made = outcome.quantization
         before, after = made.before, made.after

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from weft.atomic import write_whole
 from weft.errors import UserError
+from weft.leaving import for_terminal
 
 
 def init(
@@ -28,10 +30,10 @@ def init(
     text = propose(files, out, _ask if sys.stdin.isatty() and sys.stdout.isatty() else _take_proposal)
     resolve(parse_recipe(tomllib.loads(text), str(out)), out.parent, None)  # what we write must be a recipe
     try:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text)
     except OSError as error:
         raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
-    typer.echo(text, nl=False)
+    typer.echo(for_terminal(text), nl=False)
     typer.echo(f"\nwritten to {out}; next: weft check {out}", err=True)
 
 

@@ -11,6 +11,7 @@ from weft.bulk import SHARD_ROWS
 from weft.cli import options
 from weft.data.empty import OnEmpty, require_rule
 from weft.errors import UserError
+from weft.leaving import for_terminal
 
 if TYPE_CHECKING:
     from weft.model import Model
@@ -44,6 +45,9 @@ def predict(
     as_json: options.Json = False,
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
+    raw_csv: Annotated[
+        bool, typer.Option("--raw-csv", help="Leave csv cells as they are, even those that a spreadsheet would run.")
+    ] = False,
 ) -> None:
     """Answer for one text, or for a file of them."""
     tasks, texts = _asked([task, text, text2], some, every)
@@ -54,6 +58,8 @@ def predict(
         raise UserError("predict: --output goes with --input")
     if keep_columns is not None and output is None:
         raise UserError("predict: --keep-columns goes with --output")
+    if raw_csv and output is None:
+        raise UserError("predict: --raw-csv goes with --output")
     options.require_output(output, executor, shard_rows)
     if source is not None and output is not None:
         from weft.api import predict_file
@@ -70,6 +76,7 @@ def predict(
                 device=device,
                 executor=executor,
                 shard_rows=shard_rows,
+                raw_csv=raw_csv,
                 listener=watcher,
             )
         print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
@@ -83,7 +90,8 @@ def predict(
         _print_list(answers)
         return
     for answer in answers:
-        print(_line(answer) if len(chosen) == 1 else f"{answer['task']}: {_line(answer)}")
+        line = _line(answer) if len(chosen) == 1 else f"{answer['task']}: {_line(answer)}"
+        print(for_terminal(line))
 
 
 def _asked(given: Sequence[str | None], some: str | None, every: bool) -> tuple[list[str] | None, list[str]]:
@@ -140,7 +148,7 @@ def _print_list(answers: Iterable[dict[str, Any]]) -> None:
     """One JSON list, printed while it is made."""
     between = "["
     for answer in answers:
-        print(between, json.dumps(answer, ensure_ascii=False), sep="", end="")
+        print(between, for_terminal(json.dumps(answer, ensure_ascii=False)), sep="", end="")
         between = ", "
     print("[]" if between == "[" else "]")
 

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from weft.atomic import write_whole
 from weft.cli import options
+from weft.leaving import for_terminal
 
 
 def probe(
@@ -18,17 +20,17 @@ def probe(
     """Swap the gendered words in a split's texts and see how far the answers move."""
     options.require_folder(data_dir)
     options.require_split(split)
-    from rich.console import Console
     from rich.table import Table
 
     from weft import probe as probing
+    from weft.cli.terminal import SafeConsole
     from weft.model import load
 
     found = probing.probe(load(model, device), split, data_dir)
     if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it
-        (model / "bias.json").write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(model / "bias.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     if as_json:
-        print(json.dumps(found, ensure_ascii=False))
+        print(for_terminal(json.dumps(found, ensure_ascii=False)))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("task", "rows", "of", "answers that change", "mean move", "largest move"):
@@ -37,4 +39,4 @@ def probe(
         changed = "-" if task["changed"] is None else f"{task['changed']:.1%}"
         moves = [f"{task[key]:.3f}" if task["rows"] else "-" for key in ("mean_move", "largest_move")]
         table.add_row(name, f"{task['rows']:,}", f"{task['of']:,}", changed, *moves)
-    Console(highlight=False).print(table)
+    SafeConsole().print(table)

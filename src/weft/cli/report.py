@@ -25,8 +25,7 @@ def report(
         raise UserError(f"-o {out}: there is no folder {out.parent}")
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures {figures}: is a file; name a folder")
-    from rich.console import Console
-
+    from weft.cli.terminal import SafeConsole
     from weft.report.page import write_page
     from weft.report.run import read_runs
 
@@ -34,7 +33,7 @@ def report(
     if text:
         from weft.report.text import print_report
 
-        print_report(found, Console(highlight=False))
+        print_report(found, SafeConsole())
     if out is not None:
         write_page(found, out)
         typer.echo(f"{out}  {out.stat().st_size / 1000:,.0f} kB", err=text)

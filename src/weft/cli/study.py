@@ -65,20 +65,19 @@ def run(
     if out is None and not plan_only:
         raise UserError("study: say with -o which folder the study goes into, or look at it with --plan")
     chosen = _executor(executor, jobs)
-    from rich.console import Console
-
+    from weft.cli.terminal import SafeConsole
     from weft.study.plan import describe, plan_study
     from weft.study.runner import run_study
 
-    console = Console(highlight=False)
+    console = SafeConsole()
     with console.status("reading, tokenizing and building every arm"):
         planned = plan_study(source, data_dir=data_dir, body=body, device=device)
     for line in describe(planned):
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
     if plan_only:
         return
     assert out is not None
-    result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True, markup=False))
+    result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True))
     _show(console, result, out)
     if not any(arm["seeds"] for arm in result["arms"].values()):
         raise RunError(f"{out}: no run came to its end; what each said is in {out / 'logs'}")
@@ -105,6 +104,7 @@ def _list() -> None:
 
 def _show(console: "Console", result: "Content", out: Path) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from weft.study import tables
 
@@ -118,7 +118,7 @@ def _show(console: "Console", result: "Content", out: Path) -> None:
         console.print(table)
     console.print()
     for claim in result["claims"]:
-        console.print(f"[bold]{claim['verdict']}[/bold]  {tables.claim_line(claim)}", soft_wrap=True)
+        console.print(Text.assemble((claim["verdict"], "bold"), f"  {tables.claim_line(claim)}"), soft_wrap=True)
     for note in tables.problems(result):
-        console.print(f"note: {note}", style="yellow", soft_wrap=True, markup=False)
+        console.print(f"note: {note}", style="yellow", soft_wrap=True)
     console.print(f"{out / 'study.html'} has all tables; study.md, study.json and runs/ lie beside it", soft_wrap=True)

@@ -29,12 +29,11 @@ def sweep(
 ) -> None:
     """Search over keys of a recipe. Started again, it goes on; started beside itself, it shares the work."""
     options.require_folder(data_dir)
-    from rich.console import Console
-
+    from weft.cli.terminal import SafeConsole
     from weft.sweep.config import load_sweep
     from weft.sweep.search import run_sweep
 
-    console = Console(highlight=False)
+    console = SafeConsole()
     loaded = load_sweep(search)
     if trials is not None:
         loaded = loaded.model_copy(update={"trials": trials})
@@ -47,11 +46,11 @@ def sweep(
     finally:
         audience.close()
     console.print()
-    console.print(found.table(SHOWN), soft_wrap=True, markup=False)
+    console.print(found.table(SHOWN), soft_wrap=True)
     if running := found.count("running"):
         console.print(f"\n{running} trials are in the hands of other processes, which will complete this table.")
     if found.best:
-        console.print(f"\n{found.caution}", soft_wrap=True, markup=False)
+        console.print(f"\n{found.caution}", soft_wrap=True)
         console.print(f"The best recipe is {out / 'best.toml'}, all trials are in {out / 'sweep.txt'}", soft_wrap=True)
 
 
@@ -82,7 +81,6 @@ class Terminal:
         self.console.print(
             f"trial {claim.number:04d}{again} ({claim.number + 1} of {planned}): {values}",
             soft_wrap=True,
-            markup=False,
             style="bold",
         )
         self.watcher = self.make(self.console)
@@ -90,7 +88,7 @@ class Terminal:
 
     def ended(self, claim: "Claim", words: str) -> None:
         self.close()
-        self.console.print(f"trial {claim.number:04d}: {words}", soft_wrap=True, markup=False)
+        self.console.print(f"trial {claim.number:04d}: {words}", soft_wrap=True)
 
     def close(self) -> None:
         if self.watcher is not None:

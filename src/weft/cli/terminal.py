@@ -1,17 +1,19 @@
 """What a run looks like while it is watched: a live table in a terminal, plain lines in a log."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from weft.evaluation.metrics import METRICS, explain, title
 from weft.evaluation.table import shown
+from weft.leaving import for_terminal
 from weft.training import checkpoint
 from weft.training.step import StepReport
 from weft.training.trainer import Evaluation
@@ -19,6 +21,17 @@ from weft.training.trainer import Evaluation
 PLAIN_SECONDS = 15
 SMOOTH = 0.95
 """how much of a shown number is its past: single batches jump too much to read"""
+
+
+class SafeConsole(Console):
+    """Shows what others wrote as plain text: no markup, and no control characters but those of its own styles."""
+
+    def __init__(self, *, stderr: bool = False, quiet: bool = False) -> None:
+        super().__init__(stderr=stderr, quiet=quiet, highlight=False, markup=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(for_terminal(segment.text), segment.style)
 
 
 class Watcher:

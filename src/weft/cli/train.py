@@ -21,19 +21,21 @@ def train(
     budget: options.Budget = None,
     device: options.Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in this folder stopped.")] = False,
+    allow_trackers: Annotated[
+        list[str] | None,
+        typer.Option("--allow-tracker", metavar="URI", help="Let the recipe send its log to this address."),
+    ] = None,
 ) -> None:
     """Train a recipe into a run folder."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
-    from rich.console import Console
-
     from weft import experiment
-    from weft.cli.terminal import Watcher, show_result
+    from weft.cli.terminal import SafeConsole, Watcher, show_result
     from weft.recipe import load_recipe
     from weft.training.distributed import join
 
     with join(device) as processes:
-        console = Console(highlight=False, quiet=not processes.leads)
+        console = SafeConsole(quiet=not processes.leads)
         with processes.agreement():
             loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
         watcher = Watcher(console)
@@ -41,7 +43,14 @@ def train(
             watcher.noted(note)
         try:
             result = experiment.train(
-                loaded, out, watcher, steps=steps, device=device, resume=resume, processes=processes
+                loaded,
+                out,
+                watcher,
+                steps=steps,
+                device=device,
+                resume=resume,
+                allow_trackers=allow_trackers or (),
+                processes=processes,
             )
         except Interrupted:
             if not processes.leads:

@@ -13,8 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from weft.data.bounds import BoundedText, open_bytes
 from weft.data.layout import Layout
-from weft.data.opening import explaining, open_bytes, open_text
+from weft.data.opening import explaining
 from weft.data.records import QUOTE, Record, Records, Way, first_fields, split_plainly
 from weft.errors import UserError
 
@@ -80,7 +81,7 @@ def detect(path: Path, layout: Layout) -> Dialect:
 def _detect(path: Path, _stamp: tuple[int, int], layout: Layout) -> Dialect:
     found = scan(path)
     encoding = found.encoding(layout.encoding)
-    with open_text(path, encoding) as handle:
+    with BoundedText(path, encoding) as handle:
         line = handle.readline()
     if not line.strip():
         raise UserError(f"{path}: is empty; expected a header line and rows")
@@ -196,7 +197,7 @@ class Survey:
 
 def survey(path: Path, encoding: str, delimiter: str) -> Survey:
     """Count over the whole file what can be read in which way."""
-    with open_text(path, encoding) as handle:
+    with BoundedText(path, encoding) as handle:
         records = Records(handle, delimiter)
         first = records.read()
         assert first is not None, "the caller has seen a line"

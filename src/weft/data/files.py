@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import pyarrow.parquet as pq
-
+from weft.data.bounds import BoundedText, parquet_rows, within_memory
 from weft.data.dialect import CONVERT, Dialect, detect, shown, text_encoding
 from weft.data.layout import PLAIN, Layout
-from weft.data.opening import ending, explaining, is_delimited, open_text
+from weft.data.opening import ending, explaining, is_delimited
 from weft.data.problems import Problems
 from weft.data.records import Record, Records, loosely_quoted
 from weft.errors import UserError
@@ -41,7 +40,7 @@ def read_rows(path: Path, problems: Problems, choice: Choice | None = None, layo
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
     with explaining(path):
-        for row in _rows(path, problems, choice, layout):
+        for row in within_memory(path, _rows(path, problems, choice, layout)):
             wrong = _unusable(row, layout.encoding)
             if wrong is None:
                 yield row
@@ -54,10 +53,10 @@ def _rows(path: Path, problems: Problems, choice: Choice | None, layout: Layout)
         yield from _parquet(path, choice)
     elif is_delimited(path):
         dialect = detect(path, layout)
-        with open_text(path, dialect.encoding) as handle:
+        with BoundedText(path, dialect.encoding) as handle:
             yield from _delimited(handle, dialect, problems)
     else:
-        with open_text(path, text_encoding(path, layout.encoding)) as handle:
+        with BoundedText(path, text_encoding(path, layout.encoding)) as handle:
             yield from _json_lines(handle, path, problems)
 
 
@@ -138,14 +137,8 @@ def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row
 
 
 def _parquet(path: Path, choice: Choice | None) -> Iterator[Row]:
-    number = 0
-    # a buffer: without one, a whole column of a row group is in memory at once
-    with pq.ParquetFile(path, buffer_size=1 << 20) as file:
-        columns = choice(file.schema_arrow.names) if choice else None
-        for batch in file.iter_batches(batch_size=8192, columns=columns):
-            for values in batch.to_pylist():
-                number += 1
-                yield Row(number, {key: as_text(value) for key, value in values.items()})
+    for number, values in enumerate(parquet_rows(path, choice), 1):
+        yield Row(number, {key: as_text(value) for key, value in values.items()})
 
 
 def as_text(value: Any) -> str:

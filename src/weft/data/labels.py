@@ -51,6 +51,14 @@ class Labels:
     def is_numeric(self) -> bool:
         return self.kind == "regression"
 
+    def fit(self, kind: Kind) -> bool:
+        """Whether these can be the labels of a task of this kind; those of a stranger's model may be anything."""
+        if self.kind != kind:
+            return False
+        if self.is_numeric:
+            return not self.names and math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high
+        return len(self.names) > 1 and len(set(self.names)) == len(self.names)
+
     def target(self, label: str) -> float | list[float] | None:
         """A label as training wants it, or None if it is not one."""
         if self.kind == "multilabel":

@@ -1,26 +1,15 @@
-"""Opens a file that may be gzipped, as bytes or as text."""
+"""What kind of file a path names, and what a library says of one that is not what its name says."""
 
 import csv
 import gzip
-import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, cast
 
 import pyarrow as pa
 
 from weft.errors import UserError
-
-
-def open_bytes(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def open_text(path: Path, encoding: str) -> IO[str]:
-    """Bytes that are not of this encoding become lone surrogates, so that a reader can say on which line they are."""
-    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="", errors="surrogateescape")
 
 
 @contextmanager

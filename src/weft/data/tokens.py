@@ -3,7 +3,8 @@
 The cache is keyed by the file's content, the tokenizer and the text columns, never by labels, readings or
 lengths: those are applied when rows are used, so that one cache serves every recipe of a study. An index by
 path, size and time saves hashing a file that has not changed. A cache file is written under a name of its own
-and renamed, so two processes that build the same one end with the same file and never see half of it.
+and renamed, so two processes that build the same one end with the same file and never see half of it. Its digest is
+noted beside it and verified whenever it is opened: a file that was changed is built again.
 """
 
 import hashlib
@@ -33,8 +34,12 @@ from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 
 FORMAT = "3"
+PRIVATE = 0o600
 CHUNK = 8192
 """rows in each record batch but the last: row r lies in batch r // CHUNK"""
+
+CHARACTERS = 4_000_000
+"""tokenized at a time, or one text if it is longer"""
 
 Ids = NDArray[np.int32]
 
@@ -120,21 +125,46 @@ def tokenize_file(
     """The tokenized form of a file: from the cache, or built now."""
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
-    folder = cache_folder()
-    try:
-        (folder / "index").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{folder}: the token cache cannot be written ({error.strerror}); set WEFT_CACHE to a folder that can"
-        ) from None
+    folder = _private_folder()
     settings = json.dumps(
         [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), is_delimited(path)]
     )
     key = _digest(settings, _content(path, folder), tokenizer.digest)
     target = folder / f"{key}.arrow"
-    if not target.exists():
+    if not _is_sound(target):
         _build(path, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout)
     return TokenizedFile(target, path, text_columns)
+
+
+def _private_folder() -> Path:
+    """The cache folder, which nobody else may look into: it holds the user's texts, and what it says is believed."""
+    folder = cache_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.geteuid():
+            raise UserError(f"{folder}: the token cache belongs to another user; set WEFT_CACHE to your own folder")
+        if folder.stat().st_mode & 0o777 != 0o700:
+            folder.chmod(0o700)
+        (folder / "index").mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: the token cache cannot be written ({error.strerror}); set WEFT_CACHE to a folder that can"
+        ) from None
+    return folder
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether a cache file has the digest that was noted when it was built; costs one pass over its bytes."""
+    try:
+        notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        return bool(notes["digest"] == _bytes_digest(path))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # not built yet, or damaged: it is built again
+
+
+def _bytes_digest(path: Path) -> str:
+    with pa.memory_map(str(path)) as mapped:
+        return hashlib.sha256(mapped.read_buffer()).hexdigest()
 
 
 def _content(path: Path, folder: Path) -> str:
@@ -150,7 +180,7 @@ def _content(path: Path, folder: Path) -> str:
         pass  # no entry yet, or one that is not ours: hash the file
     with path.open("rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    write_whole(known, json.dumps({"stamp": stamp, "digest": digest}))
+    write_whole(known, json.dumps({"stamp": stamp, "digest": digest}), mode=PRIVATE)
     return digest
 
 
@@ -188,15 +218,16 @@ def _build(
         + [(f"column/{name}", pa.string()) for name in columns]
         + [(f"ids/{name}", pa.list_(pa.int32())) for name in text_columns]
     )
-    with replacing(target) as temporary:
+    with replacing(target, mode=PRIVATE) as temporary:
         with pa.ipc.new_file(str(temporary), schema) as sink:
             for batch in _batches(chain([first], rows), schema, tokenizer):
                 sink.write_batch(batch)
         pa.default_memory_pool().release_unused()  # Arrow would keep it for the next file
         sort_out()
         dialect = detect(path, layout).as_dict() if is_delimited(path) else None
-        notes = {"masked": masked, "skipped": skipped.counts, "dialect": dialect}
-        write_whole(target.with_suffix(".json"), json.dumps(notes))
+        digest = _bytes_digest(temporary)
+        notes = {"masked": masked, "skipped": skipped.counts, "dialect": dialect, "digest": digest}
+        write_whole(target.with_suffix(".json"), json.dumps(notes), mode=PRIVATE)
 
 
 def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
@@ -220,8 +251,25 @@ def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer) -> pa.Reco
             values: Any = [row.line for row in chunk]
         else:
             values = [row.values[name] for row in chunk]
-        arrays.append(pa.array(tokenizer.encode(values) if kind == "ids" else values, field.type))
+        if kind == "ids":
+            parts = [pa.array(tokenizer.encode(part), field.type) for part in _by_length(values)]
+            arrays.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
+        else:
+            arrays.append(pa.array(values, field.type))
     return pa.record_batch(arrays, schema=schema)
+
+
+def _by_length(texts: list[str]) -> Iterator[list[str]]:
+    """Texts in parts that are tokenized at a time: the library needs a hundred times the memory of its ids."""
+    part: list[str] = []
+    characters = 0
+    for text in texts:
+        if part and characters + len(text) > CHARACTERS:
+            yield part
+            part, characters = [], 0
+        part.append(text)
+        characters += len(text)
+    yield part
 
 
 def _masked(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from weft.export.source import Source
@@ -15,7 +14,7 @@ from weft.nn.body import Body
 from weft.nn.heads.linear import Linear
 from weft.nn.pooling.pooler import Pooler
 from weft.nn.weights import write_config
-from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
+from weft.tasks.store import body_tensors, save_tensors
 
 PROBLEMS = {
     "softmax": "single_label_classification",
@@ -54,7 +53,7 @@ def save_bert(body: Body, layers: int, folder: Path, classifier: nn.Linear | Non
     if classifier is not None:
         state = {f"bert.{key}": tensor for key, tensor in state.items()}
         state |= {f"classifier.{key}": tensor.detach() for key, tensor in classifier.named_parameters()}
-    save_file(state, folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
+    save_tensors(state, folder / "model.safetensors")
 
 
 def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:

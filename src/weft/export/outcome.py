@@ -6,6 +6,7 @@ from pathlib import Path
 
 from weft.errors import UserError
 from weft.export.source import Source
+from weft.leaving import for_markdown
 from weft.training.trainer import Evaluation
 from weft.variants import file_name
 
@@ -55,7 +56,7 @@ class Outcome:
 
     def save_card(self, source: Source, to: str, folder: Path) -> None:
         """README.md: what is in the folder, and what is not."""
-        lines = [f"# {source.model.recipe.name}", "", f"Exported by weft for {to}.", ""]
+        lines = [f"# {for_markdown(source.model.recipe.name)}", "", f"Exported by weft for {to}.", ""]
         lines += [
             "| what | where |",
             "| --- | --- |",

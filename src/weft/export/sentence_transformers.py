@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
 from torch import nn
 
 from weft.export.classifier import misfit, output_layer, save_bert, save_classifier, unreadable
@@ -17,7 +16,7 @@ from weft.nn.pooling.cls import Cls
 from weft.nn.pooling.max import Max
 from weft.nn.pooling.mean import Mean
 from weft.nn.pooling.pooler import Pooler
-from weft.tasks.store import FOR_TRANSFORMERS
+from weft.tasks.store import save_tensors
 
 MODES = {Cls: "cls_token", Pooler: "cls_token", Mean: "mean_tokens", Max: "max_tokens"}
 """our poolings -> the library's; BERT's pooler is its first token with a dense layer after it"""
@@ -116,7 +115,7 @@ def _save_dense(layer: nn.Linear, activation: type[nn.Module], folder: Path, *, 
         config |= {"module_input_name": "sentence_embedding", "module_output_name": "scores"}
     write_json(folder / "config.json", config)
     state = {f"linear.{key}": tensor.detach().contiguous() for key, tensor in layer.named_parameters()}
-    save_file(state, folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
+    save_tensors(state, folder / "model.safetensors")
 
 
 def _path(activation: type[nn.Module]) -> str:

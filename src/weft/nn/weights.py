@@ -1,7 +1,6 @@
 """Hugging Face's names and ours, as data that is read in both directions, and the checks on what is loaded."""
 
 import json
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from weft.content import read_json
 from weft.errors import RunError, UserError
+from weft.nn.archive import load_archive, require_held
 from weft.nn.body import ACTIVATIONS, Body, BodyShape
 
 # ours -> Hugging Face's. Several names on the right are stacked along the first axis, in that order.
@@ -185,18 +185,7 @@ def read_tensors(folder: Path) -> tuple[dict[str, Tensor], Path]:
         except (SafetensorError, OSError, ValueError) as error:
             raise UserError(f"{modern}: is not a readable safetensors file ({error})") from None
     if old.exists():
-        try:
-            with warnings.catch_warnings():  # torch's hints are for programmers
-                warnings.simplefilter("ignore")
-                loaded = torch.load(old, map_location="cpu", weights_only=True)
-        except Exception:  # whatever a damaged or hostile archive makes torch raise
-            raise UserError(
-                f"{old}: cannot be read as plain tensors. It is damaged, or holds code, which weft never runs; "
-                "get the body as model.safetensors"
-            ) from None
-        if not isinstance(loaded, dict) or not all(isinstance(v, Tensor) for v in loaded.values()):
-            raise UserError(f"{old}: holds something else than named tensors")
-        return loaded, old
+        return load_archive(old), old
     raise UserError(f"{folder}: has neither model.safetensors nor pytorch_model.bin")
 
 
@@ -206,6 +195,7 @@ def load_body(folder: Path, *, dropout: float | None = None, attention_dropout: 
     changed = {"dropout": dropout, "attention_dropout": attention_dropout}
     shape = BodyShape(**{**vars(shape), **{k: v for k, v in changed.items() if v is not None}})
     tensors, file = read_tensors(folder)
+    require_held({name: t for name, t in tensors.items() if not _modern(name).startswith(NOT_BODY)}, file)
     state = from_hugging_face(tensors, shape.layers, str(file))
     with torch.device("meta"):  # shapes alone: a config that lies about its size must not fill the memory
         planned = {name: parameter.shape for name, parameter in Body(shape).named_parameters()}

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from weft.data.bounds import open_bytes
 from weft.data.columns import Column, header_is_data
 from weft.data.dialect import BLOCK, detect, scan
 from weft.data.files import Row, read_rows
 from weft.data.layout import Layout
-from weft.data.opening import ending, explaining, is_delimited, open_bytes
+from weft.data.opening import ending, explaining, is_delimited
 from weft.data.problems import Problems
 from weft.errors import UserError
 

@@ -35,14 +35,14 @@ def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Cont
     _refuse_other_study(plan, out)
     folder = RunFolder(out, resume=True)  # held by one process at a time
     try:
-        (out / "study.toml").write_text(study_toml(plan.study), encoding="utf-8")
+        folder.write_text("study.toml", study_toml(plan.study))
         for name in ("runs", "logs"):
             (out / name).mkdir(exist_ok=True)
         failures = _train_missing(plan, out, executor, say)
         result = collect(plan, out, failures)
         folder.write_json("study.json", result)
-        (out / "study.md").write_text(markdown(result), encoding="utf-8")
-        (out / "study.html").write_text(study_page(result), encoding="utf-8")
+        folder.write_text("study.md", markdown(result))
+        folder.write_text("study.html", study_page(result))
         return result
     finally:
         folder.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from weft import experiment
+from weft.atomic import open_in_place
 from weft.content import Content
 from weft.errors import Interrupted, RunError, UserError
 from weft.recipe import parse_recipe
@@ -53,7 +54,7 @@ class _Log:
 def run_job(job: Job) -> int:
     """Train one run, or go on with it; everything it says goes into its log. Returns an exit code."""
     with (
-        Path(job.log).open("a", encoding="utf-8") as log,
+        open_in_place(Path(job.log), "a") as log,
         contextlib.redirect_stdout(log),
         contextlib.redirect_stderr(log),
     ):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from weft.atomic import open_in_place, require_no_links
 from weft.content import differences, toml_value
 from weft.errors import RunError, UserError
 from weft.randomness import derive, generator
@@ -63,6 +64,7 @@ class Store:
         try:
             self.trials.mkdir(parents=True, exist_ok=True)
             self.locks.mkdir(exist_ok=True)
+            require_no_links(out)
         except OSError as error:
             raise UserError(f"{out}: cannot be written ({error.strerror})") from None
         with self.alone():
@@ -81,7 +83,7 @@ class Store:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """No other process of this sweep takes a trial or writes a summary meanwhile."""
-        with (self.out / ".lock").open("w") as handle:
+        with open_in_place(self.out / ".lock", "w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             try:
                 yield
@@ -144,7 +146,7 @@ class Store:
         return Claim(trial.number, self._point(trial), self.run_of(trial.number), goes_on, trial, lock)
 
     def _lock(self, number: int) -> IO[str] | None:
-        handle = (self.locks / f"{number:04d}").open("w")
+        handle = open_in_place(self.locks / f"{number:04d}", "w")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -57,7 +57,7 @@ class OnnxEngine(Engine):
         """The graph wants the vectors of all its tasks; those that nobody asked for are none."""
         session = self.sessions[HEADS]
         vectors = {given.name: np.empty((0, given.shape[1]), np.float32) for given in session.get_inputs()}
-        values: Floats = session.run([task], vectors | {f"{task}.first": first, f"{task}.second": second})[0]
+        values: Floats = _run(session, [task], vectors | {f"{task}.first": first, f"{task}.second": second})[0]
         return values
 
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> Floats:
@@ -99,7 +99,7 @@ class OnnxEngine(Engine):
     ) -> dict[str, Floats]:
         """Several outputs of a reading's graph for every sequence, in their order."""
         groups = list(by_length(sequences, TOKENS))
-        passes = [self.sessions[reading].run(outputs, pad([sequences[i] for i in group])) for group in groups]
+        passes = [_run(self.sessions[reading], outputs, pad([sequences[i] for i in group])) for group in groups]
         back = np.argsort(np.concatenate(groups))
         return {
             name: np.concatenate(values)[back] for name, values in zip(outputs, zip(*passes, strict=True), strict=True)
@@ -116,6 +116,15 @@ def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
         inputs["attention_mask"][row, :length] = 1
         inputs["token_type_ids"][row, length - of_second : length] = 1
     return inputs
+
+
+def _run(session: Any, outputs: Sequence[str], inputs: Mapping[str, NDArray[Any]]) -> list[Any]:
+    """What a graph gives; one that fails, such as on a token it does not know, belongs to another tokenizer."""
+    try:
+        return list(session.run(outputs, inputs))
+    except Exception as error:  # the library's own errors have no common base
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"an ONNX graph fails on these texts ({reason}); export the run again") from None
 
 
 def open_session(file: Path) -> Any:

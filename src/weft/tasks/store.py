@@ -1,18 +1,21 @@
 """A network's weights on disk: the body in Hugging Face's layout, the heads beside it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from weft.atomic import give_usual_mode
 from weft.errors import UserError
 from weft.nn.body import Body
 from weft.nn.weights import to_hugging_face, write_config
 from weft.tasks.network import Network
 
 BODY = "body."
+Shape = tuple[int, ...]
 FOR_TRANSFORMERS = {"format": "pt"}
 """metadata that `transformers` looks for"""
 
@@ -36,26 +39,35 @@ def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:
     return to_hugging_face(state, kept)
 
 
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """A safetensors file that whoever may read its neighbours may read too: the library makes its files private."""
+    save_file(tensors, path, metadata=FOR_TRANSFORMERS)
+    give_usual_mode(path)
+
+
 def save_weights(network: Network, folder: Path) -> None:
     """config.json, model.safetensors and heads.safetensors."""
     write_config(network.body.shape, folder)
-    write_tensors(body_tensors(network.body), folder / "model.safetensors", FOR_TRANSFORMERS)
+    save_tensors(body_tensors(network.body), folder / "model.safetensors")
     heads = {name: tensor.detach().cpu().contiguous() for name, tensor in head_tensors(network).items()}
-    write_tensors(heads, folder / "heads.safetensors", FOR_TRANSFORMERS)
-
-
-def write_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """A safetensors file that whoever may read its neighbours may read too: the library makes it private."""
-    path.touch()
-    mode = path.stat().st_mode & 0o777  # as the umask has it
-    save_file(tensors, path, metadata=metadata)
-    path.chmod(mode)
+    save_tensors(heads, folder / "heads.safetensors")
 
 
 def load_heads(network: Network, folder: Path) -> None:
     """Fill the heads of a network whose body is loaded already."""
     path = folder / "heads.safetensors"
     copy_exactly(head_tensors(network), load_tensors(path), str(path))
+
+
+def require_planned_heads(planned: Network, folder: Path) -> None:
+    """Compare the shapes of the saved heads with those that the settings ask for, before any memory is taken."""
+    path = folder / "heads.safetensors"
+    try:
+        with safe_open(path, framework="pt") as file:
+            saved = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 -- not a dict
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path}: is not a readable safetensors file ({error})") from None
+    _require_same(_shapes(head_tensors(planned)), saved, str(path))
 
 
 def heads_by_task(network: Network) -> dict[str, dict[str, Tensor]]:
@@ -85,13 +97,20 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 @torch.no_grad()
 def copy_exactly(into: dict[str, Tensor], saved: dict[str, Tensor], where: str) -> None:
     """Copy named tensors; a name or shape that is not expected is an error, never skipped."""
-    if into.keys() != saved.keys():
-        odd = sorted(into.keys() ^ saved.keys())[0]
-        found = "is missing" if odd in into else "is not expected"
-        raise UserError(f"{where}: tensor {odd} {found}; the file belongs to another model")
+    _require_same(_shapes(into), _shapes(saved), where)
     for name, tensor in into.items():
-        if tensor.shape != saved[name].shape:
-            raise UserError(
-                f"{where}: tensor {name} has shape {tuple(saved[name].shape)}, expected {tuple(tensor.shape)}"
-            )
         tensor.copy_(saved[name])
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def _require_same(expected: Mapping[str, Shape], saved: Mapping[str, Shape], where: str) -> None:
+    if expected.keys() != saved.keys():
+        odd = sorted(expected.keys() ^ saved.keys())[0]
+        found = "is missing" if odd in expected else "is not expected"
+        raise UserError(f"{where}: tensor {odd} {found}; the file belongs to another model")
+    for name, shape in expected.items():
+        if shape != saved[name]:
+            raise UserError(f"{where}: tensor {name} has shape {saved[name]}, expected {shape}")

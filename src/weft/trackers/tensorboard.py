@@ -1,5 +1,6 @@
 """TensorBoard: event files in the run folder. `tensorboard --logdir RUNS` shows all runs below it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,5 +36,5 @@ class Tensorboard(Tracker):
 class TensorboardConfig(Config):
     name: Literal["tensorboard"] = "tensorboard"
 
-    def build(self, run: Path, title: str, settings: dict[str, Any]) -> Tensorboard:  # noqa: ARG002
+    def build(self, run: Path, title: str, settings: dict[str, Any], allowed: Sequence[str] = ()) -> Tensorboard:  # noqa: ARG002
         return Tensorboard(run / "tensorboard")

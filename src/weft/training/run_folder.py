@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from weft.atomic import write_whole
+from weft.atomic import open_in_place, require_no_links, write_whole
 from weft.errors import UserError
 from weft.training.checkpoint import sync
 
@@ -24,7 +24,8 @@ class RunFolder:
             raise UserError(f"{path}: already exists; go on with --resume, or choose another folder with -o")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = (path / ".lock").open("w")
+            require_no_links(path)
+            self._lock = open_in_place(path / ".lock", "w")
         except OSError as error:
             raise UserError(f"{path}: cannot be written ({error.strerror})") from None
         try:
@@ -49,11 +50,11 @@ class RunFolder:
                 f"{self.metrics}: has {found} bytes, but the checkpoint knows of {size}; the log is damaged, "
                 "so the run cannot go on exactly: restore it, or start in another folder with -o"
             )
-        with self.metrics.open("ab") as handle:
+        with open_in_place(self.metrics, "a") as handle:
             handle.truncate(size)
 
     def log(self, record: dict[str, Any]) -> None:
-        with self.metrics.open("a", encoding="utf-8") as handle:
+        with open_in_place(self.metrics, "a") as handle:
             handle.write(json.dumps(without_nan(record), allow_nan=False) + "\n")
         for follow in self.followers:
             follow(record)
@@ -66,7 +67,7 @@ class RunFolder:
         return self.metrics.stat().st_size
 
     def write_text(self, name: str, text: str) -> None:
-        (self.path / name).write_text(text, encoding="utf-8")
+        write_whole(self.path / name, text)
 
     def write_json(self, name: str, content: Any) -> None:
         write_whole(self.path / name, json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n")
@@ -98,6 +99,8 @@ class RunFolder:
                 old.rename(self.path / name)
             for left_over in (old, self.path / f".{name}.tmp"):
                 shutil.rmtree(left_over, ignore_errors=True)
+        for half in self.path.glob(".*.tmp"):
+            half.unlink()
 
 
 class Bystander(RunFolder):

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from weft.bulk import formats
-from weft.bulk.formats import FORMATS
+from weft.bulk.formats import FORMATS, choose_format
+from weft.errors import UserError
 
 ODD = ['a "quoted", text', "two\nlines", "tab\there", "", "Zürich", "[]"]
 ANSWERS = pa.table(
@@ -80,3 +81,25 @@ def test_parquet_parts_become_row_groups_of_a_size(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(formats, "GROUP_BYTES", 100)
     groups = pq.read_metadata(written(ANSWERS, ".parquet", tmp_path / "x", 1)).num_row_groups
     assert 1 < groups < len(ANSWERS)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_no_cell_is_a_formula_unless_asked_for(ending: str, tmp_path: Path) -> None:
+    """Labels and texts of others must not run in the spreadsheet of whoever opens the answers."""
+    cells = ['=HYPERLINK("http://h")', "@SUM(A1)", "-2", "+a", "good", "\tx"]
+    table = pa.table({"=label": cells, "score": [-0.5] * 6})
+    for raw in (False, True):
+        form = choose_format(tmp_path / f"out{ending}", raw_csv=raw)
+        (tmp_path / "part").write_bytes(form.part(table))
+        form.join([tmp_path / "part"], table.schema, 6, tmp_path / f"out{ending}")
+        with (tmp_path / f"out{ending}").open(newline="") as handle:
+            header, *rows = csv.reader(handle, delimiter="," if ending == ".csv" else "\t")
+        quoted = ['\'=HYPERLINK("http://h")', "'@SUM(A1)", "-2", "'+a", "good", "'\tx"]
+        assert [row[0] for row in rows] == (cells if raw else quoted)
+        assert header == ["=label" if raw else "'=label", "score"]
+        assert {row[1] for row in rows} == {"-0.5"}
+
+
+def test_raw_csv_is_for_csv(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--raw-csv goes with an output that ends in .csv or .tsv"):
+        choose_format(tmp_path / "out.parquet", raw_csv=True)

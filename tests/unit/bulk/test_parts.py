@@ -86,3 +86,20 @@ def test_a_join_that_fails_leaves_the_parts_and_nothing_half(tmp_path: Path) -> 
     parts.close()
     assert (tmp_path / "out.csv").read_text() == "of an earlier day"
     assert sorted(path.name for path in parts.folder.iterdir()) == [".lock", "00000000.part", "manifest.json"]
+
+
+def test_a_symbolic_link_among_the_shards_is_rejected(tmp_path: Path) -> None:
+    output, target = tmp_path / "out.csv", tmp_path / "target"
+    folder = parts_folder(output)
+    folder.mkdir()
+    (folder / "manifest.json").write_text("{}")
+    (folder / ".lock").symlink_to(target)
+    with pytest.raises(UserError, match="is a symbolic link to"):
+        Parts(output, {})
+    for path in [*folder.iterdir()]:
+        path.unlink()
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(UserError, match="is a symbolic link"):
+        Parts(output, {})
+    assert not target.exists()

@@ -4,6 +4,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.tiny import write_rows
@@ -124,3 +125,64 @@ def test_empty_texts_by_their_own_rule(tmp_path: Path, cache: Path, tokenizer: T
     with pytest.raises(UserError, match=r"leaves no row: all were skipped \(1 x empty text\)"):
         tokenize_file(path, ["text"], tokenizer, on_empty="skip")
     assert len(tokenize_file(path, ["text"], tokenizer, on_empty="keep")) == 1
+
+
+def test_long_texts_are_tokenized_in_parts(
+    tmp_path: Path, cache: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "CHARACTERS", 30)
+    content = [{"text": "the film " * (1 + i % 9), "label": i % 2} for i in range(20)]
+    file = tokenize_file(write_rows(tmp_path / "a.tsv", content), ["text"], tokenizer)
+    expected = tokenizer.encode([str(row["text"]) for row in content])
+    assert [file.ids("text", i).tolist() for i in range(20)] == expected
+
+
+def test_a_changed_cache_file_is_built_again(tmp_path: Path, cache: Path, tokenizer: Tokenizer) -> None:
+    """Rewritten labels must not change what a run sees, whatever the time stamps say."""
+    path = write_rows(tmp_path / "a.tsv", rows(30))
+    before = tokenize_file(path, ["text"], tokenizer).strings("label").to_pylist()
+    (file,) = cache.glob("*.arrow")
+    stamp = file.stat()
+    table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    at = table.column_names.index("column/label")
+    forged = table.set_column(at, table.schema.field(at), pa.array(["1"] * 30))
+    with pa.ipc.new_file(str(file), forged.schema) as sink:
+        sink.write_table(forged)
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert tokenize_file(path, ["text"], tokenizer).strings("label").to_pylist() == before
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "notes", "no notes"])
+def test_a_damaged_cache_file_is_built_again(tmp_path: Path, cache: Path, tokenizer: Tokenizer, damage: str) -> None:
+    path = write_rows(tmp_path / "a.tsv", rows(30))
+    expected = tokenize_file(path, ["text"], tokenizer).ids("text", 7).tolist()
+    (file,) = cache.glob("*.arrow")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    if damage == "flip":
+        file.write_bytes(content)
+    elif damage == "cut":
+        file.write_bytes(content[:100])
+    elif damage == "notes":
+        file.with_suffix(".json").write_text('["digest"]')
+    else:
+        file.with_suffix(".json").unlink()
+    assert tokenize_file(path, ["text"], tokenizer).ids("text", 7).tolist() == expected
+
+
+def test_the_cache_is_private(tmp_path: Path, cache: Path, tokenizer: Tokenizer) -> None:
+    cache.mkdir(mode=0o755)
+    tokenize_file(write_rows(tmp_path / "a.tsv", rows(3)), ["text"], tokenizer)
+    assert cache.stat().st_mode & 0o777 == 0o700
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert len(files) == 3
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+def test_the_cache_of_another_user_is_rejected(
+    tmp_path: Path, cache: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: cache.stat().st_uid + 1)
+    with pytest.raises(UserError, match="the token cache belongs to another user; set WEFT_CACHE"):
+        tokenize_file(write_rows(tmp_path / "a.tsv", rows(3)), ["text"], tokenizer)

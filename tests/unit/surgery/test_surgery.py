@@ -7,12 +7,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torchjd.aggregation import IMTLG, MGDA, AlignedMTL, CAGrad, UPGrad
+from torchjd.aggregation import IMTLG, MGDA, AlignedMTL, CAGrad
 
 from tests.contracts.registry import variants
 from weft.randomness import seeded
 from weft.surgery import SurgeryConfig
 from weft.surgery.pcgrad import PCGradConfig
+from weft.surgery.upgrad import RIDGE, LeastSquaresProjector, UPGradConfig
 
 ACTIVE = {name: config for name, config in variants(SurgeryConfig).items() if name != "none"}
 
@@ -66,7 +67,6 @@ def test_pcgrad_of_two_tasks_opposes_neither(values: list[float]) -> None:
 @pytest.mark.parametrize(
     ("name", "aggregator"),
     [
-        ("upgrad", UPGrad()),
         ("mgda", MGDA()),
         ("cagrad", CAGrad(c=0.5)),
         ("imtl-g", IMTLG()),
@@ -78,6 +78,22 @@ def test_the_gramian_is_enough(name: str, aggregator: torch.nn.Module) -> None:
     for m in (2, 3, 5):
         gradients = torch.randn(m, 40, dtype=torch.float64)
         torch.testing.assert_close(combine(name, gradients), aggregator(gradients), rtol=1e-5, atol=1e-6)
+
+
+@given(st.integers(2, 6), st.integers(1, 9), st.integers(0, 10_000))
+def test_upgrad_solves_the_problem_of_its_paper(tasks: int, width: int, seed: int) -> None:
+    """`min w' G w` over `w >= u`: optimal exactly if w and the gradient G w are feasible and exclude each other."""
+    generator = torch.Generator().manual_seed(seed)
+    gradients = torch.randn(tasks, width, dtype=torch.float64, generator=generator)
+    gramian = gradients @ gradients.T
+    gramian /= gramian.trace()
+    rows = torch.eye(tasks, dtype=torch.float64) / tasks
+    weights = LeastSquaresProjector()(rows, gramian)
+    slack, slope = weights - rows, weights @ (gramian + RIDGE * torch.eye(tasks, dtype=torch.float64))
+    assert (slack >= -1e-12).all()
+    assert (slope >= -1e-9).all()
+    assert (slack * slope).abs().max() < 1e-9
+    torch.testing.assert_close(UPGradConfig().build()(gramian), weights.sum(0))
 
 
 @pytest.mark.parametrize("name", ACTIVE)

@@ -46,3 +46,35 @@ def test_a_folder_is_swapped_whole_and_a_cut_off_swap_is_mended(tmp_path: Path) 
     run.model.rename(tmp_path / ".model.old")  # killed between the two renames
     RunFolder(tmp_path, resume=True).close()
     assert (run.model / "a").read_text() == "2"
+
+
+LINKS = [".lock", "metrics.jsonl", "recipe.toml", "checkpoints", "mlflow.db", "model/weft.json"]
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_symbolic_link_in_a_run_folder_is_rejected(tmp_path: Path, name: str) -> None:
+    """A run that somebody sent must not make a resumed run write anywhere else."""
+    target, run = tmp_path / "target", tmp_path / "run"
+    target.write_text("mine")
+    (run / name).parent.mkdir(parents=True)
+    (run / name).symlink_to(target)
+    with pytest.raises(UserError, match="is a symbolic link to"):
+        RunFolder(run, resume=True)
+    assert target.read_text() == "mine"
+
+
+def test_a_link_that_appears_later_is_not_followed(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run", resume=False)
+    for name in ("metrics.jsonl", "recipe.toml"):
+        (run.path / name).symlink_to(tmp_path / "target")
+    with pytest.raises(OSError, match="symbolic links"):
+        run.log({"step": 1})
+    run.write_text("recipe.toml", "x")
+    assert not (tmp_path / "target").exists()
+    run.close()
+
+
+def test_half_a_file_of_a_killed_process_is_cleared_away(tmp_path: Path) -> None:
+    (tmp_path / ".result.json.0123.tmp").write_text("{")
+    RunFolder(tmp_path, resume=True).close()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
