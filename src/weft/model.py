@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from weft.data.dataset import Dataset
 from weft.data.labels import Labels
 from weft.data.masking import mask
-from weft.data.readings import TokenSequence
+from weft.data.readings import Reader, TokenSequence
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import read_model, read_settings
 from weft.errors import UserError
@@ -87,6 +87,12 @@ class Model:
 
     def rows(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> list[list[TokenSequence]]:
         """What a task's engine reads: the token sequences of every row."""
+        reader = self.check_texts(task, texts, texts2)
+        sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
+        return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
+
+    def check_texts(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> Reader:
+        """The reader of a task; raises if it does not read such texts."""
         self._require(task)
         reader = build_reader(self.recipe, task, self.tokenizer)
         if (reader.texts == 2) != (texts2 is not None):
@@ -94,8 +100,7 @@ class Model:
             raise UserError(f"task {task!r} reads {wanted} for each row")
         if texts2 is not None and len(texts) != len(texts2):
             raise UserError(f"there are {len(texts)} first texts, but {len(texts2)} second ones")
-        sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
-        return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
+        return reader
 
     def read(self, task: str, values: NDArray[np.float64]) -> list[Prediction]:
         """What an engine's answers say, by the task's labels and its temperature."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Protocol
 
-from weft.serving.refusals import Refusal
+from weft.serving.admission import fits, full
 from weft.serving.settings import Settings
 from weft.serving.waiting import Job, Piece, Waiting
 from weft.tasks.engine import Engine
@@ -42,12 +42,14 @@ class Batcher:
         self.thread.start()
 
     def ask(self, pieces: Sequence[Piece]) -> "asyncio.Future[list[Values]]":
-        """Join the queue. Cancel the answer to leave it. A full queue refuses, unless nobody waits."""
+        """Join the queue. Cancel the answer to leave it. A queue without room for it raises a 429."""
         job = Job(deque(pieces), self.loop.create_future(), time.monotonic())
         with self.changed:
+            self.waiting.forget()  # clients that have gone take no room
             waiting = self.waiting.tokens
-            if waiting and waiting + job.tokens > self.settings.queue_tokens:
-                raise self._full(waiting)
+            if not fits(job.tokens, waiting, self.settings.queue_tokens):
+                seconds = max(1, ceil(waiting / self.speed))
+                raise full(job.tokens, waiting, self.settings.queue_tokens, "tokens", seconds)
             self.waiting.put(job)
             self.changed.notify()
         return job.answer
@@ -58,14 +60,6 @@ class Batcher:
             self.closing = True
             self.changed.notify()
         self.thread.join()
-
-    def _full(self, waiting: int) -> Refusal:
-        seconds = max(1, ceil(waiting / self.speed))
-        message = (
-            f"too many requests: {waiting:,} tokens wait, and at most {self.settings.queue_tokens:,} may; "
-            f"come again in {seconds} s"
-        )
-        return Refusal(429, message, "queue_full", headers={"Retry-After": str(seconds)})
 
     def _work(self) -> None:
         while batch := self._next():

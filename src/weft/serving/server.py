@@ -16,7 +16,8 @@ from weft.errors import Interrupted
 from weft.model import Model
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
-from weft.serving.log import log
+from weft.serving.hosts import Hosts
+from weft.serving.log import log, write_all_as_json
 from weft.serving.settings import Settings
 
 BACKLOG = 2048
@@ -109,13 +110,16 @@ def serve(
     listener: socket.socket,
     settings: Settings,
     keys: tuple[bytes, ...],
+    hosts: Hosts,
     started_up: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
     give_blocks_back()
-    front, api = build_app(model, settings, keys)
+    write_all_as_json()
+    front, api = build_app(model, settings, keys, hosts)
     config = uvicorn.Config(
         front,
+        http="h11",  # the strictest parser; uvicorn would take whichever is installed
         ws="none",
         lifespan="on",
         log_config=None,
