@@ -27,7 +27,7 @@ import weft
 
 HONEST = 8
 """clients that send one word each while the flood lasts"""
-SETTLE = 10.0
+SETTLE = 15.0
 """seconds after a part before memory is measured"""
 LIMIT = 30.0
 """seconds that an abuser waits for an answer at most"""

@@ -34,12 +34,12 @@ class Question:
 class Answering:
     """What the routes ask for. `receive` is the client's side: it tells when the client has gone."""
 
-    def __init__(self, model: Model, settings: Settings, batcher: Batcher) -> None:
+    def __init__(self, model: Model, settings: Settings, batcher: Batcher, tokenizing: Tokenizing) -> None:
         self.model = model
         self.name = model.recipe.name
         self.settings = settings
         self.batcher = batcher
-        self.tokenizing = Tokenizing()
+        self.tokenizing = tokenizing
         self.requests = Room(settings.queue_requests, "requests")
         self.chars = Room(settings.queue_chars, "characters")
         self.pairs = {name for name, task in model.recipe.tasks.items() if task.reading != "single"}

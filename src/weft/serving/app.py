@@ -21,6 +21,7 @@ from weft.serving.pages import FILES, page_file
 from weft.serving.parsing import parse
 from weft.serving.refusals import Refusal, failure, json_response
 from weft.serving.settings import Settings
+from weft.serving.tokenizing import Tokenizing
 from weft.tasks.together import Ask
 
 ABOUT = "One BERT body, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
@@ -55,11 +56,13 @@ class Api:
     async def life(self, _: FastAPI) -> AsyncIterator[None]:
         """The engine's thread lives as long as the server."""
         batcher = Batcher(self.model.engine, self.settings, self.metrics)
-        self.metrics.watch_queue(lambda: len(batcher.waiting.jobs), lambda: batcher.waiting.tokens)
-        self.answering = Answering(self.model, self.settings, batcher)
+        tokenizing = Tokenizing(self.metrics.chars.inc)
+        self.answering = Answering(self.model, self.settings, batcher, tokenizing)
+        chars = self.answering.chars
+        self.metrics.watch_queue(lambda: len(batcher.waiting.jobs), lambda: batcher.waiting.tokens, lambda: chars.used)
         yield
         batcher.close()
-        self.answering.tokenizing.close()
+        tokenizing.close()
 
     async def predict(self, task: str, request: Request) -> Response:
         """Answers of one task for a text, a pair, or a list of them."""

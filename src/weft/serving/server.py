@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import uvicorn
 
-from weft.allocator import give_blocks_back
+from weft.allocator import give_blocks_back, trim
 from weft.errors import Interrupted
 from weft.model import Model
 from weft.serving.app import Api, build_app
@@ -23,6 +23,9 @@ from weft.serving.settings import Settings
 BACKLOG = 2048
 KEEP_ALIVE = 75
 """seconds that a connection may idle between requests: longer than proxies usually keep theirs"""
+
+TRIM = 100
+"""tenths of a second between two times that free memory is given back"""
 
 
 class Server(uvicorn.Server):
@@ -58,6 +61,8 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
             self._close_silent()
+        if counter % TRIM == 0:
+            asyncio.get_running_loop().run_in_executor(None, trim)
         return await super().on_tick(counter)
 
     def _close_silent(self) -> None:

@@ -16,7 +16,9 @@ TURN = 20_000
 class Tokenizing:
     """Owned by the event loop. The pool never has more work than threads: whoever waits, waits for a turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[int], None]) -> None:
+        """`count` is told the characters of every turn that has begun."""
+        self.count = count
         self.pool = ThreadPoolExecutor(THREADS, "tokens")
         self.turns = asyncio.Semaphore(THREADS)  # first come, first served
 
@@ -24,8 +26,9 @@ class Tokenizing:
         """What `make` returns for all rows, called for a few at a time; `chars` of each row."""
         loop = asyncio.get_running_loop()
         parts: list[list[Ask]] = []
-        for rows, _ in spans(chars, TURN):
+        for rows, size in spans(chars, TURN):
             async with self.turns:
+                self.count(size)
                 parts.append(await loop.run_in_executor(self.pool, make, rows))
         return [
             Ask(own[0].task, [row for part in own for row in part.rows], own[0].vectors)
