@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from weft.errors import UserError
 from weft.serving.refusals import Refusal
@@ -37,7 +36,7 @@ class Hosts:
 
     def _is_own(self, origin: bytes, host: bytes | None) -> bool:
         """The page came from the same name and port, or from a name that was allowed (a proxy may change Host)."""
-        where = urlsplit(origin.decode("latin-1").lower()).netloc
+        where = origin.decode("latin-1").lower().partition("://")[2]
         return bool(where) and (where == (host or b"").decode("latin-1").lower() or _name(where.encode()) in self.given)
 
 
