@@ -1,11 +1,15 @@
-"""What honest clients notice while others abuse the server: a flood of large requests, then a soak with all kinds.
+"""What honest clients notice while others abuse the server: by single requests, by a flood, in a soak.
 
     python benchmarks/serve_abuse.py [--model RUN] [--seconds S] [--clients N] [--abusers N] [--posts N]
 
-One server runs on the loopback address. Flood: every abuser posts 0.9 MB so many times, and closes its connection at
-once or waits for the answer; meanwhile a few honest clients send requests of one word. Soak: many honest clients for
-so many seconds, and one abuser of each kind in `ABUSE` that never stops. The last line is JSON: latency and statuses
-of the honest clients, statuses of the abusers, and resident memory. All counts and times are bounded.
+One server runs on the loopback address.
+Stalls: each kind in `ABUSE` alone, while a client asks for /healthz without a pause. The longest wait tells how long
+the event loop stood still.
+Flood: every abuser posts 0.9 MB so many times, and closes its connection at once or waits for the answer; meanwhile a
+few honest clients send requests of one word.
+Soak: many honest clients for so many seconds, and one abuser of each kind that never pauses.
+The last line is JSON: latency and statuses of the honest clients, statuses of the abusers, and resident memory. All
+counts and times are bounded.
 """
 
 import argparse
@@ -29,9 +33,13 @@ HONEST = 8
 """clients that send one word each while the flood lasts"""
 SETTLE = 15.0
 """seconds after a part before memory is measured"""
+STALLS = 5
+"""requests of each kind, one after the other"""
 LIMIT = 30.0
 """seconds that an abuser waits for an answer at most"""
 WORDS = "the ferry left before noon and nobody on the pier could say why "
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def request(body: bytes, headers: str = "", path: str = "/v1/predict", host: str = "localhost") -> bytes:
@@ -111,6 +119,19 @@ class Memory:
         while True:
             await asyncio.sleep(0.5)
             self.samples.append(self.server.memory())
+
+
+async def stalls(server: Served) -> dict[str, float]:
+    """The longest wait for /healthz in milliseconds, while nothing happens and by kind of abuse."""
+    found = {}
+    for name, abuse in {"nothing": lambda _: asyncio.sleep(0.5), **ABUSE}.items():
+        ended = False
+        asking = asyncio.create_task(server.ask(itertools.cycle([HEALTH]), 1, lambda: ended))  # noqa: B023
+        for _ in range(STALLS):
+            await abuse(Abuser(server.port))
+        ended = True
+        found[name] = round(1000 * max((await asking).seconds), 1)
+    return found
 
 
 async def flood(server: Served, abusers: int, posts: int) -> dict[str, object]:
@@ -199,7 +220,8 @@ def main() -> None:
         server = Served(run, [], Path(place) / "log")
         try:
             server.load(requests, HONEST, 5.0)  # allocators grow until they have met the largest batches
-            report: dict[str, object] = {}
+            report: dict[str, object] = {"stall_ms": asyncio.run(stalls(server))}
+            print("stalls", json.dumps(report["stall_ms"]))
             if asked.abusers:
                 report["flood"] = asyncio.run(flood(server, asked.abusers, asked.posts))
                 print("flood", json.dumps(report["flood"]))
