@@ -15,9 +15,12 @@ from weft.tasks.engine import Engine
 from weft.tasks.together import Values
 
 SPEED = 2000.0
-"""tokens a second, for the first guess of how long a full queue takes"""
+"""tokens a second, for the first guess of how long tokens take"""
 LOOK = 0.2
 """of the longest wait: when nobody has come for so long, a pass starts early"""
+
+SHORT = 0.25
+"""seconds of a pass: beyond that, large requests do not fill it up, because whoever comes next waits for its end"""
 
 
 class Counts(Protocol):
@@ -78,7 +81,7 @@ class Batcher:
                 if not self.waiting.jobs:
                     return []
                 self._wait_for_company()
-                if taken := self.waiting.take():
+                if taken := self.waiting.take(SHORT * self.speed):
                     return taken
 
     def _wait_for_company(self) -> None:

@@ -2,14 +2,15 @@
 
 A request is cut into pieces of at most a quarter of a pass. A pass takes a piece of the oldest request, so that every
 request is answered in the end; then of the others, those with the fewest tokens first; then further pieces, as long as
-they fit. So small requests never wait for large ones, however many of those there are.
+they fit. Requests of several pieces fill a pass only as far as it stays short. So small requests never wait for large
+ones, however many of those there are.
 """
 
 from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 
@@ -108,8 +109,8 @@ class Waiting:
         self.jobs = [job for job in self.jobs if job.pieces and not job.answer.done()]
         self.tokens = sum(job.tokens for job in self.jobs)
 
-    def take(self) -> list[tuple[Job, Piece]]:
-        """The pieces of the next pass."""
+    def take(self, short: float = inf) -> list[tuple[Job, Piece]]:
+        """The pieces of the next pass; a pass of up to `short` tokens is short."""
         self.forget()
         taken: list[tuple[Job, Piece]] = []
         total = 0
@@ -117,7 +118,8 @@ class Waiting:
         while in_turn:
             further = []
             for job in in_turn:
-                if taken and total + job.pieces[0].tokens > self.limit:
+                room = self.limit if job.count == 1 else min(self.limit, short)
+                if taken and total + job.pieces[0].tokens > room:
                     continue  # a smaller piece of another request may fit
                 taken.append((job, job.pieces.popleft()))
                 total += taken[-1][1].tokens

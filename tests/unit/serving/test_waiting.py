@@ -102,6 +102,10 @@ def test_a_large_request_that_is_alone_has_whole_passes() -> None:
     waiting = Waiting(80)
     fill(waiting, [[10] * 40], loop)
     assert sum(piece.tokens for _, piece in waiting.take()) == 80
+    assert sum(piece.tokens for _, piece in waiting.take(short=50)) == 40  # unless they would take long
+    assert sum(piece.tokens for _, piece in waiting.take(short=1)) == 20
+    fill(waiting, [[5]] * 40, loop)
+    assert sum(piece.tokens for _, piece in waiting.take(short=1)) == 80  # small ones fill it all the same
     loop.close()
 
 
