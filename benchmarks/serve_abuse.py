@@ -7,7 +7,7 @@ Stalls: each kind in `ABUSE` alone, while a client asks for /healthz without a p
 the event loop stood still.
 Flood: every abuser posts 0.9 MB so many times, and closes its connection at once or waits for the answer; meanwhile a
 few honest clients send requests of one word.
-Soak: many honest clients for so many seconds, and one abuser of each kind that never pauses.
+Soak: many honest clients for so many seconds, and one abuser of each kind that sends again a tenth of a second later.
 The last line is JSON: latency and statuses of the honest clients, statuses of the abusers, and resident memory. All
 counts and times are bounded.
 """
@@ -33,6 +33,8 @@ HONEST = 8
 """clients that send one word each while the flood lasts"""
 SETTLE = 15.0
 """seconds after a part before memory is measured"""
+PAUSE = 0.1
+"""seconds between two requests of an abuser in the soak"""
 STALLS = 5
 """requests of each kind, one after the other"""
 LIMIT = 30.0
@@ -172,6 +174,7 @@ async def soak(server: Served, requests: "itertools.cycle[bytes]", clients: int,
     async def abuse(name: str) -> None:
         while time.perf_counter() < end:
             await ABUSE[name](kinds[name])
+            await asyncio.sleep(PAUSE)
 
     abusing = asyncio.gather(*(abuse(name) for name in ABUSE))
     tally = await server.ask(requests, clients, lambda: time.perf_counter() >= end)
