@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.library import Report, Shipped, library, reports
+from weft.library import Open, Report, Shipped, library, reports
 
 HEAD = """# The five reports
 
@@ -27,8 +27,39 @@ not results of weft's. Reports 1 and 4 count an overall score as (sentiment + pa
 """
 
 
+OPEN = """
+## Readings that are still open
+
+What no report and no public code settles, how the recipes read it, and why it stays open. Everything else that the
+recipes add to the reports' texts is listed with its source in each report's section.
+
+| report | rows | question | read as | why it is open |
+| --- | --- | --- | --- | --- |
+"""
+
+
 def page() -> str:
-    return HEAD + "".join(_section(report) for report in reports())
+    return HEAD + _open_readings() + "".join(_section(report) for report in reports())
+
+
+def _open_readings() -> str:
+    lines = []
+    for report in reports():
+        lines += [_open_row(report, "all", one) for one in report.open]
+        rows: dict[Open, list[str]] = {}
+        for shipped in library().values():
+            for one in shipped.open if shipped.report == report.report else ():
+                rows.setdefault(one, []).append(f"`{shipped.id}`")
+        lines += [_open_row(report, _first_and_count(ids), one) for one, ids in rows.items()]
+    return OPEN + "\n".join(lines) + "\n"
+
+
+def _first_and_count(ids: list[str]) -> str:
+    return ", ".join(ids) if len(ids) < 4 else f"{ids[0]} and {len(ids) - 1} more"
+
+
+def _open_row(report: Report, rows: str, one: Open) -> str:
+    return f"| {report.report} | {rows} | {one.question} | {one.reading} | {one.why} |"
 
 
 def _section(report: Report) -> str:
@@ -36,7 +67,8 @@ def _section(report: Report) -> str:
     links = " · ".join(f"[{shipped.id}](#{shipped.id})" for shipped in rows)
     lines = ["", f"## Report {report.report}: {report.title}", "", f"{report.authors}. {report.idea.strip()}", ""]
     lines += [f"Rows: {links}", ""]
-    lines += ["Open questions, and how they were read:", "", *(f"- {reading}" for reading in report.readings), ""]
+    lines += ["What is known beyond its text:", "", *(f"- {fact}" for fact in report.settled), ""]
+    lines += [f"Changed in all rows since version 0.1: {report.changed}", ""]
     lines += ["| id | recipe | sentiment | paraphrase | similarity | note |", "| --- | --- | --- | --- | --- | --- |"]
     lines += [_row(shipped) for shipped in rows]
     return "\n".join(lines) + "\n"
@@ -50,7 +82,10 @@ def _row(shipped: Shipped) -> str:
         for task in ("sentiment", "paraphrase", "similarity")
     ]
     same = f" (the same recipe as `{shipped.alias}`)" if shipped.alias else ""
-    cells = [f'<a id="{shipped.id}"></a>`{shipped.id}`', shipped.about + same, *scores, published.note or ""]
+    said = [published.note or "", *(one.sentence() for one in shipped.open)]
+    said += [f"Changed since 0.1: {shipped.changed}"] if shipped.changed else []
+    note = " ".join(part for part in said if part)
+    cells = [f'<a id="{shipped.id}"></a>`{shipped.id}`', shipped.about + same, *scores, note]
     return "| " + " | ".join(cells) + " |"
 
 

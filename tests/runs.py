@@ -43,13 +43,16 @@ def write_run(
     data_draw, draw = np.random.default_rng(0), np.random.default_rng(seed)
     answers = {name: _answers(task, rows, data_draw, draw) for name, task in tasks.items()}
     labels = {name: _labels(task) for name, task in tasks.items()}
-    scores = {n: score(labels[n], DEFAULTS[tasks[n]["kind"]], *answers[n]) for n in tasks}
+    scores = {n: score(labels[n], measured(tasks[n]), *answers[n]) for n in tasks}
     records = _log(tasks, scores, draw, conflicts)
     lines = [json.dumps(record) for record in records]
     (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "environment.json").write_text('{"python": "3.11", "device": "cpu"}', encoding="utf-8")
     if predictions:
         (folder / "predictions").mkdir()
+        (folder / "model").mkdir()
+        saved = {name: vars(own) | {"names": list(own.names)} for name, own in labels.items()}
+        (folder / "model" / "weft.json").write_text(json.dumps({"labels": saved}), encoding="utf-8")
         for name, task in tasks.items():
             _write_predictions(
                 folder / "predictions" / f"{name}.parquet", task, labels[name], answers[name], texts or {}
@@ -68,10 +71,14 @@ def write_run(
     return folder
 
 
+def measured(task: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(task.get("metrics", DEFAULTS[task["kind"]]))
+
+
 def _labels(task: dict[str, Any]) -> Labels:
     if task["kind"] == "regression":
         return Labels("regression", low=task["range"][0], high=task["range"][1])
-    return Labels(task["kind"], names=tuple(task["labels"]))
+    return Labels(task["kind"], names=tuple(task["labels"]), positive=task.get("positive"))
 
 
 def _answers(task: dict[str, Any], rows: int, data: np.random.Generator, model: np.random.Generator) -> tuple[Any, Any]:
@@ -93,8 +100,10 @@ def _write_recipe(folder: Path, tasks: dict[str, dict[str, Any]], seed: int) -> 
     lines = [f'name = "{folder.name}"', 'body = "packaged:minilm-l6"', f"seed = {seed}", "epochs = 4"]
     for name, task in tasks.items():
         lines += ["", f"[tasks.{name}]", f'kind = "{task["kind"]}"', f'reading = "{task.get("reading", "single")}"']
-        if "range" in task:
-            lines.append(f"range = {list(task['range'])}")
+        if "positive" in task:
+            lines.append(f'positive = "{task["positive"]}"')
+        if "metrics" in task:
+            lines.append(f"metrics = {json.dumps(task['metrics'])}")
     (folder / "recipe.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -102,7 +111,7 @@ def _log(
     tasks: dict[str, dict[str, Any]], scores: dict[str, Any], draw: np.random.Generator, conflicts: bool
 ) -> list[dict[str, Any]]:
     names = list(tasks)
-    primary = {name: DEFAULTS[tasks[name]["kind"]][0] for name in names}
+    primary = {name: measured(tasks[name])[0] for name in names}
     records: list[dict[str, Any]] = []
     for step in range(STEPS + 1):
         if step:

@@ -1,11 +1,13 @@
 """The model card: what a person needs to know before using a model, in the hub's format."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 from weft.data.dataset import Dataset
 from weft.evaluation.bootstrap import Interval, interval, resampled
-from weft.evaluation.reference import guessing
+from weft.evaluation.metrics import METRICS, explain, title
+from weft.evaluation.truth import Truth, in_units
 from weft.recipe import Recipe, recipe_toml
 from weft.training.trainer import Evaluation
 
@@ -46,6 +48,7 @@ def _metadata(recipe: Recipe, evaluation: Evaluation, dev: Mapping[str, Dataset]
             dataset_name=f"{task} ({len(dev[task])} dev rows)",
             dataset_split="dev",
             metric_type=metric,
+            metric_name=title(metric),
             metric_value=round(value, 4),
         )
         for task, scores in evaluation.scores.items()
@@ -65,11 +68,9 @@ def _metadata(recipe: Recipe, evaluation: Evaluation, dev: Mapping[str, Dataset]
 
 
 def _intervals(task: str, dev: Dataset, evaluation: Evaluation) -> dict[str, Interval | None]:
-    labels, targets, predictions = dev.labels, dev.targets, evaluation.predictions[task]
-    if labels.is_numeric:
-        targets, predictions = labels.in_units(targets.astype(float)), labels.in_units(predictions)
-    metrics = [metric for metric in evaluation.scores[task] if metric != "n"]
-    return {metric: interval(values) for metric, values in resampled(metrics, targets, predictions, task).items()}
+    truth, predictions = Truth.of(dev.labels, dev.targets), in_units(dev.labels, evaluation.predictions[task])
+    metrics = [metric for metric in evaluation.scores[task] if metric in METRICS]
+    return {metric: interval(values) for metric, values in resampled(metrics, truth, predictions, task).items()}
 
 
 def _scores(
@@ -80,16 +81,25 @@ def _scores(
 ) -> str:
     lines = ["| task | metric | dev | 95 % interval | random guess | rows |", "| --- | --- | --- | --- | --- | --- |"]
     for task in recipe.tasks:
-        labels = dev[task].labels
-        targets = labels.in_units(dev[task].targets.astype(float)) if labels.is_numeric else dev[task].targets
+        truth = Truth.of(dev[task].labels, dev[task].targets)
         for metric, span in spans[task].items():
             value = evaluation.scores[task][metric]
             shown = f"{span.low:.3f} to {span.high:.3f}" if span else "–"
-            guess = guessing(metric, targets, len(labels.names), (labels.low, labels.high))
+            guess = METRICS[metric].random(truth)
             score = f"{value:.3f}" if value == value else "–"
-            lines.append(f"| {task} | {metric} | {score} | {shown} | {guess:.3f} | {len(targets)} |")
+            lines.append(f"| {task} | {title(metric)} | {score} | {shown} | {guess:.3f} | {len(truth)} |")
+    whole = f"{evaluation.overall:.3f}" if math.isfinite(evaluation.overall) else "undefined"
+    positive = {task: name for task in recipe.tasks if (name := recipe.tasks[task].positive) is not None}
+    explained = explain({task: list(own) for task, own in spans.items()}, positive)
+    untrained = ""
+    if evaluation.untrained:
+        named = ", ".join(evaluation.untrained)
+        untrained = f"\n\nNot trained in this run: {named}. The best epoch was chosen by the other tasks."
     return (
         "\n".join(lines)
+        + f"\n\nOverall dev score: {whole}.\n\n"
+        + "\n".join(f"- {line}" for line in explained)
+        + untrained
         + "\n\nIntervals are of 1,000 bootstrap resamples of the dev rows. The scores are of the epoch that "
         "scored best on these same rows, so they are a little optimistic.\n"
     )

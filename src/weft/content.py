@@ -29,6 +29,21 @@ def put(content: Content, key: str, value: Any) -> None:
         put(content[name], rest, value)
 
 
+def remove(content: Content, key: str) -> bool:
+    """Take out `a.b.c`, with `*` for every key of a table; tells whether it was there."""
+    first, _, rest = key.partition(".")
+    found = False
+    for name in list(content) if first == "*" else [first]:
+        if name not in content:
+            continue
+        if not rest:
+            del content[name]
+            found = True
+        elif isinstance(content[name], dict):
+            found |= remove(content[name], rest)
+    return found
+
+
 def differences(old: Any, new: Any, key: str = "") -> list[tuple[str, Any, Any]]:
     """(key, old value, new value) wherever two nested settings differ."""
     if not (isinstance(old, dict) and isinstance(new, dict)):

@@ -20,14 +20,15 @@ from weft.data.labels import Labels, Targets
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 from weft.evaluation.calibration import fit_temperature
-from weft.evaluation.metrics import Predictions, decide
 from weft.evaluation.plane import Plane
+from weft.evaluation.truth import Predictions, decide
 from weft.recipe import Recipe, as_dict, parse_recipe
 from weft.tasks.network import Network
 from weft.tasks.store import copy_exactly, heads_by_task, load_tensors, save_weights
 from weft.training.checkpoint import sha256
 from weft.training.run_folder import RunFolder
 from weft.training.trainer import Evaluation
+from weft.variants import file_name
 
 FORMAT = 2
 ROWS_AT_ONCE = 8192
@@ -139,7 +140,7 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
     """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
     for name, dataset in datasets.items():
         predictions, plane = evaluation.predictions[name], evaluation.planes[name]
-        with pq.ParquetWriter(folder / f"{name}.parquet", _schema(dataset, plane)) as writer:
+        with pq.ParquetWriter(folder / f"{file_name(name)}.parquet", _schema(dataset, plane)) as writer:
             for start in range(0, len(dataset), ROWS_AT_ONCE):
                 rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
                 writer.write_table(pa.table(_columns(dataset, rows, predictions, plane), schema=writer.schema))
@@ -194,6 +195,8 @@ def run_result(recipe: Recipe, run: RunFolder, network: Network, seconds: float,
         "best_epoch": best["epoch"],
         "dev": best["dev"],
         "overall": best["overall"],
+        "selection": best["selection"],
+        "untrained": best["untrained"],
         "warnings": best["warnings"],
         "before": {"dev": before[0]["dev"], "overall": before[0]["overall"]} if before else None,
         "seconds": round(seconds, 1),

@@ -1,7 +1,7 @@
 """The only place that turns a recipe into objects."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
-from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained
+from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained, untrained_notes
 from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
@@ -30,6 +30,7 @@ from weft.report.page import write_report
 from weft.schedules.base import Feed
 from weft.schedules.plan import Plan, SegmentPlan, Stretched
 from weft.tasks.class_weights import class_weights
+from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.trackers.follower import Follower
@@ -61,7 +62,8 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
 
     def labels_of(files: TaskFiles) -> Labels:
         column = label_column(task.data, files.open("train"))
-        return find_labels(task.kind, column, task.labels, task.range, task.scale)
+        labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
+        return labels if task.positive is None else labels.with_positive(task.positive, f"tasks.{name}.positive")
 
     try:
         labels = labels_of(files)
@@ -170,6 +172,8 @@ class Assembly:
     network: Network
     plan: Plan
     step: Step
+    untrained: list[str]
+    """tasks that are scored but get no batch"""
     notes: list[str]
     """what the user should know before trusting the scores"""
 
@@ -196,9 +200,16 @@ def assemble(
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
-    notes += untrained(recipe, plan)
-    step = build_step(recipe, data, network, plan, where, processes)
-    return Assembly(recipe, tokenizer, data, network, plan, step, notes)
+    unfed = untrained(recipe, plan)
+    notes += untrained_notes(unfed, plan.steps)
+    constants = {
+        name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
+        for name, task in data.items()
+    }
+    step = build_step(recipe, data, network, plan, where, constants, processes)
+    if not step.weighting.heeds_scale:
+        notes += scale_notes(constants, unfed)
+    return Assembly(recipe, tokenizer, data, network, plan, step, unfed, notes)
 
 
 def build_step(
@@ -207,6 +218,7 @@ def build_step(
     network: Network,
     plan: Plan,
     device: torch.device,
+    constants: Mapping[str, float],
     processes: Processes = SOLO,
 ) -> Step:
     """The optimizer step of a recipe, with all methods that act in it."""
@@ -215,6 +227,7 @@ def build_step(
     for mode in modes:
         mode.check(layers)
     weighting = recipe.weighting.build(tuple(recipe.tasks)).to(device)
+    weighting.calibrate(constants)
     surgery = recipe.surgery.build()
     factors = layer_factors(recipe, layers)
     refuse_idle_methods(recipe, plan, weighting)
@@ -284,6 +297,7 @@ def train(
             plan=plan,
             step=made.step,
             rates=build_rates(recipe, plan),
+            untrained=made.untrained,
             modes=recipe.modes(),
             run=run,
             settings=settings,

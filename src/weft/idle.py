@@ -1,6 +1,7 @@
 """What in a recipe can never act: refused, or said aloud. An option is never accepted and ignored."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,13 +50,17 @@ def refuse_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> Non
 
 
 def untrained(recipe: Recipe, plan: Plan) -> list[str]:
-    """What to know about tasks that never get a batch: left out by the schedule, or by a budget that is too small."""
-    fed = {task for window in _some_windows(plan) for task in window.tasks}
-    return [
-        f"{task}: gets no batch in {plan.steps:,} steps; its scores are those of an untrained head"
-        for task in recipe.tasks
-        if task not in fed
-    ]
+    """The tasks that never get a batch: left out by the schedule, or by a budget that is too small."""
+    chosen = {phase.schedule.tasks for phase in recipe.resolved_phases()}
+    scheduled = {task for tasks in chosen for task in tasks or recipe.tasks}
+    missing = scheduled - {task for window in _some_windows(plan) for task in window.tasks}
+    if missing:  # the evenly spaced windows of a long plan may have passed them by
+        missing -= {task for step in range(plan.steps) for task in plan.window(step).tasks}
+    return [task for task in recipe.tasks if task not in scheduled or task in missing]
+
+
+def untrained_notes(tasks: Sequence[str], steps: int) -> list[str]:
+    return [f"{task}: gets no batch in {steps:,} steps; its scores are those of an untrained head" for task in tasks]
 
 
 def _some_windows(plan: Plan) -> list[Window]:

@@ -22,6 +22,19 @@ from weft.errors import UserError
 from weft.variants import Config
 
 
+class Open(Config):
+    """Something that a report leaves open."""
+
+    question: str
+    reading: str
+    """how the recipe answers it"""
+    why: str
+    """why it cannot be settled"""
+
+    def sentence(self) -> str:
+        return f"open: {self.question}. Read as: {self.reading}; {self.why}."
+
+
 class Published(Config):
     """What a report printed for a row. Facts to compare with, never results of ours."""
 
@@ -32,7 +45,11 @@ class Published(Config):
     minutes: float | None = None
     best_epoch: int | None = None
     note: str | None = None
-    """where the report is silent or contradicts itself, and how it was read"""
+    """where the report contradicts itself or needs a word, and how it was read"""
+    open: tuple[Open, ...] = ()
+    """what the report leaves open for this row"""
+    changed: str | None = None
+    """what is different since version 0.1, beyond what the whole report's `changed` says"""
     alias: str | None = None
     """the id of the row that is the same recipe"""
 
@@ -66,8 +83,12 @@ class Report(Config):
     title: str
     authors: str
     idea: str
-    readings: tuple[str, ...]
-    """what the report leaves open for all rows, and how it was read"""
+    settled: tuple[str, ...] = ()
+    """what is known of all rows beyond the report's text, and from where"""
+    open: tuple[Open, ...] = ()
+    """what the report leaves open for all rows"""
+    changed: str
+    """what is different in all rows since version 0.1, and by which source"""
     base: Content
     rows: tuple[Row, ...]
 
@@ -84,6 +105,10 @@ class Shipped:
     report: int | None = None
     alias: str | None = None
     published: Published | None = None
+    open: tuple[Open, ...] = ()
+    """what the report leaves open for this row alone"""
+    changed: str | None = None
+    """what is different since version 0.1, for this row alone"""
 
 
 @cache
@@ -128,8 +153,10 @@ def _rows_of(report: Report, contents: dict[str, Content]) -> Iterator[Shipped]:
             about = row.about.replace("*", name)
             values = case.values if isinstance(case, Case) else ()
             content = contents[case.alias] if case.alias else _changed(report, row, values, contents) | {"name": one}
+            opens = tuple(dict.fromkeys((*row.open, *case.open)))
+            changed = case.changed or row.changed
             text = _text(report, row, case, f"{one}: {about}.", content)
-            yield Shipped(one, about, content, text, report.report, case.alias, case)
+            yield Shipped(one, about, content, text, report.report, case.alias, case, opens, changed)
 
 
 def _changed(report: Report, row: Row, values: tuple[Any, ...], contents: dict[str, Content]) -> Content:
@@ -151,6 +178,8 @@ def _text(report: Report, row: Row, case: Published, title: str, content: Conten
             figures = ", ".join(f"{task} {value:.3f}" for task, value in scores.items())
             said.append(f"Published on {split}: {figures}.")
     notes = [note for note in dict.fromkeys((row.note, case.note)) if note]
-    said += [f"Note: {note}" for note in [*notes, *report.readings]]
+    opens = [one.sentence() for one in dict.fromkeys((*row.open, *case.open, *report.open))]
+    said += [f"Note: {note}" for note in [*notes, *report.settled, *opens]]
+    said += [f"Changed since 0.1: {change}" for change in (report.changed, case.changed or row.changed) if change]
     lines = [line for part in said for line in textwrap.wrap(part, 108, subsequent_indent="  ")]
     return "".join(f"# {line}\n" for line in lines) + "\n" + toml_text(content)

@@ -1,6 +1,5 @@
 """The recipe: one file that says everything about a run."""
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
 from weft.training.step import LogConfig
 from weft.training.trainable import FullConfig, TrainableConfig
-from weft.variants import Config, parse
+from weft.variants import Config, check_names, parse
 from weft.weighting import WeightingConfig
 from weft.weighting.sum import SumConfig
 
@@ -46,7 +45,7 @@ class Recipe(Config):
     body_dropout: float | None = Field(default=None, ge=0, lt=1)
     """inside the body; the checkpoint's own unless said"""
     segments: bool = True
-    """whether the body adds an embedding for the first and for the second text of a pair"""
+    """Whether the second text of a pair has a token type of its own. With false both texts have type 0."""
     patience: int | None = Field(default=None, ge=1)
     """stop after so many evaluations without a better dev score; never unless said"""
     dev_rows: int | None = Field(default=None, ge=2)
@@ -64,7 +63,7 @@ class Recipe(Config):
     weighting: WeightingConfig = SumConfig()
     surgery: SurgeryConfig = NoSurgeryConfig()
     penalties: tuple[PenaltyConfig, ...] = ()
-    """what the whole model pays for its weights: l1, l2, bregman"""
+    """what the whole model pays for its weights or outputs: l1, l2, bregman, bregman-weights"""
     optimizer: OptimizerConfig = OptimizerConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     log: LogConfig = LogConfig()
@@ -72,9 +71,7 @@ class Recipe(Config):
     @field_validator("tasks")
     @classmethod
     def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
-        for name in tasks:
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-                raise ValueError(f"the task name {name!r} must be letters, digits, - and _, a letter first")
+        check_names(tasks, "task name")
         return tasks
 
     @model_validator(mode="after")

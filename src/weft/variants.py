@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -22,6 +22,27 @@ def _name_alone(value: Any) -> Any:
 
 NAME_ALONE = BeforeValidator(_name_alone)
 """Lets a variant without options be written as its name: ``loss = "mse"`` for ``loss = { name = "mse" }``."""
+
+_NAME = r"[A-Za-z][A-Za-z0-9_-]*( [A-Za-z0-9_-]+)*"
+
+
+def file_name(name: str) -> str:
+    """How a task or an arm is called where spaces are in the way: in files, folders and the ids of a page."""
+    return name.replace(" ", "_")
+
+
+def check_names(names: Iterable[str], what: str) -> None:
+    """Names that can stand in keys such as `tasks.NAME.head`, each with a file name of its own; else ValueError."""
+    taken: dict[str, str] = {}
+    for name in names:
+        if not re.fullmatch(_NAME, name):
+            raise ValueError(
+                f"the {what} {name!r} must be letters, digits, - and _, a letter first; single spaces between words"
+            )
+        other = taken.setdefault(file_name(name), name)
+        if other != name:
+            raise ValueError(f"the {what}s {other!r} and {name!r} would share the file name {file_name(name)!r}")
+
 
 Parsed = TypeVar("Parsed", bound=Config)
 

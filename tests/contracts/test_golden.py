@@ -13,6 +13,7 @@ from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
 from weft.penalties import PenaltyConfig
+from weft.penalties.base import OutputPenalty
 from weft.surgery import SurgeryConfig
 from weft.types import Encoded
 from weft.weighting import WeightingConfig
@@ -75,6 +76,7 @@ WEIGHTINGS: dict[str, tuple[dict[str, object], list[float], list[float]]] = {
     "sum": ({}, [0.5, 2.0], [0.5, 2.0]),
     "mean": ({}, [0.5, 2.0], [0.25, 1.0]),
     "fixed": ({"weights": {"a": 0.1, "b": 3.0}}, [0.5, 2.0], [0.05, 6.0]),
+    "normalized": ({}, [0.5, 2.0], [1.0, 0.5]),  # constant answers give 0.5 and 4
     "uncertainty": ({"start": math.log(2)}, [0.5, 2.0], [0.25 + math.log(2), 1.0 + math.log(2)]),
     "dwa": ({}, [0.5, 2.0], [0.5, 2.0]),
     # drawn from seed 3: the weights sum to 2
@@ -127,26 +129,38 @@ def test_heads(name: str) -> None:
     torch.testing.assert_close(got, torch.tensor([[value]]))
 
 
-PENALTIES = {"l1": 1e-4 * 10, "l2": 1e-3 * 30, "bregman": 0.5 * 30}
+PENALTIES = {"l1": 1e-4 * 10, "l2": 1e-3 * 30, "bregman": 2.0, "bregman-weights": 0.01 * 0.5 * 30}
 
 
 @pytest.mark.parametrize("name", variants(PenaltyConfig))
 def test_penalties(name: str) -> None:
-    """On the weights 1, -2, 3, -4 and a bias; the moving average stands at zero."""
-    weight = torch.nn.Parameter(torch.tensor([[1.0, -2.0], [3.0, -4.0]]))
-    named = [("w", weight)] if name == "bregman" else [("w", weight), ("b", torch.nn.Parameter(torch.ones(2)))]
+    """On the weights 1, -2, 3, -4 and, for norms, a bias; the moving average stands at zero.
+
+    Outputs are compared by their distance |1 - 3|.
+    """
+    layer = torch.nn.Linear(2, 2, bias=name in ("l1", "l2"))
+    torch.nn.init.zeros_(layer.weight)
     penalty = variants(PenaltyConfig)[name]().build()  # type: ignore[attr-defined]
-    penalty.prepare([(key, torch.nn.Parameter(torch.zeros_like(p))) for key, p in named])
-    assert float(penalty(named).detach()) == pytest.approx(PENALTIES[name])
+    penalty.prepare(layer)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[1.0, -2.0], [3.0, -4.0]]))
+    if isinstance(penalty, OutputPenalty):
+        found = penalty(torch.tensor([[1.0]]), torch.tensor([[3.0]]), lambda a, b: (a - b).abs().sum(dim=1))
+    else:
+        found = penalty(list(layer.named_parameters()))
+    assert float(found.detach()) == pytest.approx(PENALTIES[name])
+    penalty.after_step(layer)
     if name == "bregman":
-        penalty.after_step(named)
-        torch.testing.assert_close(penalty.averages["w"], 0.01 * weight.detach())
+        torch.testing.assert_close(penalty.earlier(layer).weight, 0.01 * layer.weight.detach())
+    if name == "bregman-weights":
+        torch.testing.assert_close(penalty.averages["weight"], 0.01 * layer.weight.detach())
 
 
 @pytest.mark.parametrize("name", variants(WeightingConfig))
 def test_weightings(name: str) -> None:
     options, losses, value = WEIGHTINGS[name]
     weighting = variants(WeightingConfig)[name](**options).build(("a", "b"))  # type: ignore[attr-defined]
+    weighting.calibrate({"a": 0.5, "b": 4.0})
     weighting.prepare(3)
     torch.testing.assert_close(weighting(torch.tensor(losses), ("a", "b")), torch.tensor(value))
 

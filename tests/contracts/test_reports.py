@@ -17,6 +17,7 @@ from weft.nn.heads.mlp import Mlp
 from weft.nn.heads.shared_pair import SharedPair
 from weft.nn.pooling.lstm import Lstm
 from weft.nn.pooling.mean import Mean
+from weft.nn.pooling.pooler import Pooler
 from weft.penalties.norms import Norm
 from weft.recipe import Recipe, load_recipe
 from weft.regularizers.smart import Smart
@@ -191,7 +192,36 @@ def test_3_pcgrad_scales_the_cosine_and_repeats_small_sets_five_times(body: Path
             rows[task] += count
     assert rows == {"sentiment": 5 * 8544, "paraphrase": 141506, "similarity": 5 * 6041}
     assert next(task for task, _ in built.batches(epoch - 1)) == "paraphrase"  # the large set goes on alone
-    assert not built.network.body.embeddings.segments.weight.any()
+    assert not built.network.body.embeddings.use_segments
+
+
+def test_3_follows_its_authors_code(body: Path) -> None:
+    """The scale starts at 2 and learns 1000 times as fast; sentiment reads the pooler; nothing drops out."""
+    built = Built("3-plain", body)
+    for task in ("paraphrase", "similarity"):
+        head = built.head(task)
+        assert (head.gain * float(head.a.detach()), head.gain) == (pytest.approx(2.0), 1000)
+    assert isinstance(built.network.task("sentiment").pooling, Pooler)
+    loss = built.network.task("paraphrase").loss
+    assert isinstance(loss, BinaryCrossEntropy)
+    assert not loss.reads_probabilities  # a clipped cosine above 0 means yes
+    assert loss.read(torch.tensor([[0.0], [0.01]])).argmax(dim=1).tolist() == [0, 1]
+    assert built.recipe.optimizer.eps == 1e-6
+
+
+def test_3_mlp_maps_each_vector_before_the_cosine(body: Path) -> None:
+    head = Built("3-mlp", body).head("similarity")
+    assert isinstance(head, ScaledCosine)
+    assert [type(layer) for layer in head.map] == [torch.nn.Linear, torch.nn.ReLU]
+
+
+def test_3_lstm_reads_both_ways_and_pairs_go_through_the_cosine(body: Path) -> None:
+    built = Built("3-lstm-2stage", body)
+    sizes = {task: built.network.task(task).pooling.width for task in built.recipe.tasks}
+    assert sizes == {"sentiment": 2 * 32, "paraphrase": 2 * 128, "similarity": 2 * 128}
+    head = built.head("paraphrase")
+    assert isinstance(head, ScaledCosine)
+    assert [tuple(layer.weight.shape) for layer in head.map] == [(32, 256)]
 
 
 def test_3_lstm_2stage_freezes_then_frees_the_body(body: Path) -> None:
@@ -228,6 +258,7 @@ def test_4_sft_smart_dual_regularizes_the_classification_tasks(body: Path) -> No
     assert isinstance(smart, Smart)
     own = smart.config
     assert (own.weight, own.steps, own.sigma, own.epsilon, own.step_size) == (0.45, 1, 1e-5, 1e-6, 1e-3)
+    assert own.projection == "normalize"  # what the library that the report names does
     assert isinstance(built.network.task("paraphrase").regularizer, Smart)
     assert built.network.task("similarity").regularizer is None
     loss = built.network.task("sentiment").loss
@@ -236,9 +267,33 @@ def test_4_sft_smart_dual_regularizes_the_classification_tasks(body: Path) -> No
     assert (built.recipe.optimizer.lr, built.recipe.optimizer.weight_decay) == (2e-5, 0.01)
 
 
+def test_4_smart_sum_weighs_a_sum_over_the_batch(body: Path) -> None:
+    """The library adds .45 times the *sum* over 16 rows to the *mean* loss; weft's term is a mean over rows."""
+    built = Built("4-smart-sum", body)
+    for task in ("sentiment", "paraphrase"):
+        regularizer = built.network.task(task).regularizer
+        assert isinstance(regularizer, Smart)
+        assert regularizer.weight == pytest.approx(0.45 * built.recipe.tasks[task].batch_size)
+
+
+@pytest.mark.parametrize("name", ["0-E1", "1-concat", "2-nocap", "4-srr"])
+def test_what_the_course_s_code_settles(body: Path, name: str) -> None:
+    """[CLS] through the tanh pooler, token type 0 everywhere, AdamW with eps 1e-6 that decays every parameter."""
+    built = Built(name, body)
+    assert isinstance(built.network.task("sentiment").pooling, Pooler)
+    joint = any(task.reading in ("cross", "concat") for task in built.recipe.tasks.values())
+    assert not (joint and built.network.body.embeddings.use_segments)
+    weighting = built.recipe.weighting.build(tuple(built.recipe.tasks))
+    optimizer = build_optimizer(built.network, weighting, built.recipe.optimizer, built.recipe.modes())
+    assert {group["eps"] for group in optimizer.param_groups} == {1e-6}
+    assert {group["weight_decay"] for group in optimizer.param_groups} == {built.recipe.optimizer.weight_decay}
+
+
 @pytest.mark.parametrize("name", ["0-E1", "1-concat", "2-nocap", "3-plain", "4-srr"])
 def test_dropout_of_point_three_and_a_constant_rate_everywhere(body: Path, name: str) -> None:
+    """All reports say .3; the authors' code of report 3 has none after the body."""
     built = Built(name, body)
-    assert all(built.network.task(task).dropout.p == 0.3 for task in built.recipe.tasks)
+    expected = 0.0 if name == "3-plain" else 0.3
+    assert all(built.network.task(task).dropout == expected for task in built.recipe.tasks)
     rates = build_rates(built.recipe, built.plan)
     assert rates(0) == rates(built.plan.steps - 1)

@@ -24,7 +24,10 @@ PHASES = [
 SMART = {"name": "smart", "weight": 0.5}
 RECIPES: dict[str, dict[str, Any]] = {
     "learnt weights, accumulated": {"weighting": "uncertainty", "optimizer.accumulate": 2},
-    "surgery and penalties": {"surgery": "pcgrad", "penalties": [{"name": "l2"}, {"name": "bregman"}]},
+    "surgery and penalties": {
+        "surgery": "pcgrad",
+        "penalties": [{"name": "l2"}, {"name": "bregman"}, {"name": "bregman-weights"}],
+    },
     "staggered with regularizers": {
         "schedule": {"name": "staggered", "first_epochs": 1},
         "tasks.sentiment.regularizer": SMART,

@@ -35,7 +35,7 @@ def exact(tiny: Path, **changes: Any) -> dict[str, Any]:
 def cases(tiny: Path) -> dict[str, dict[str, Any]]:
     # The keys' biases have no true gradient. Bregman feeds what rounding moved them by back to AdamW, which makes large
     # steps of it unless eps is larger.
-    smart = exact(tiny, penalties=["l1", "bregman"], optimizer={"eps": 1e-4})
+    smart = exact(tiny, penalties=["l1", "bregman", "bregman-weights"], optimizer={"eps": 1e-4})
     smart["tasks"]["paraphrase"]["regularizer"] = SMART
     return {
         "sum": exact(tiny, schedule="max-size-cycle"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -14,8 +15,11 @@ import pytest
 from tests.integration.command import WEFT, weft
 from tests.tiny import recipe_content, write_recipe
 from tests.unit.study.here import Here
+from weft import check
+from weft.cli.options import time_seconds
 from weft.cli.study import study as study_command
 from weft.errors import UserError
+from weft.model import load
 from weft.recipe import load_recipe
 from weft.study.executors import EXECUTORS
 from weft.study.executors.local import Local
@@ -210,6 +214,69 @@ def test_did_sharing_help(place: Path, tmp_path: Path) -> None:
         assert tokens[f"{task}-compute"] == pytest.approx(tokens["shared"], rel=0.25)  # whole steps of tiny batches
     pairs = [tuple(pair["tasks"]) for pair in result["conflicts"]["shared"]]
     assert pairs == [("sentiment", "paraphrase"), ("sentiment", "similarity"), ("paraphrase", "similarity")]
+
+
+def test_sharing_limited_to_tasks_and_to_a_time(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "multiply_rate", lambda _: 1e7)  # estimates follow from it, and must not vary
+    loaded = load_recipe(place / "recipe.toml")
+    tasks = ["similarity", "sentiment"]
+    whole = plan_study(sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks))
+    assert list(whole.arms) == [
+        "shared",
+        *(f"{t}-{m}" for t in ("sentiment", "similarity") for m in ("steps", "compute")),
+    ]
+    assert list(whole.arms["shared"].recipe.tasks) == ["sentiment", "paraphrase", "similarity"]
+    assert {claim.metric.split(".")[0] for claim in whole.study.claims} == set(tasks)
+    limit = whole.seconds / 3
+    short = plan_study(sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=limit))
+    assert 0.9 * limit < short.seconds < 1.02 * limit
+    steps = {arm: own.steps for arm, own in short.arms.items()}
+    assert steps["shared"] == steps["sentiment-steps"] == steps["similarity-steps"] < 400
+    enough = sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=2 * whole.seconds)
+    assert enough.study.budget.steps == 400, "more time does not train more"
+    with pytest.raises(UserError, match=r"--max-time: scores and a single step of 5 arms x 2 seeds take about"):
+        sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=0.01)
+    with pytest.raises(UserError, match="--task mood: expected some of sentiment, paraphrase, similarity"):
+        sharing_study(loaded, seeds=[1], steps=4, tasks=["mood"])
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200), (None, None)])
+def test_a_time_with_its_unit(text: str | None, seconds: float | None) -> None:
+    assert time_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["90", "0s", "soon", "-3m", "1h30m"])
+def test_a_time_that_is_none(text: str) -> None:
+    with pytest.raises(UserError, match="expected a number with a unit, such as 90s, 30m or 2h"):
+        time_seconds(text)
+
+
+def test_names_with_spaces(tiny: Path, tmp_path: Path) -> None:
+    """Tasks, arms and the study: in keys as they are, in files and on pages without spaces."""
+    content = recipe_content(tiny)
+    content["tasks"] = {f"the {name}": task for name, task in content["tasks"].items() if name != "paraphrase"}
+    write_recipe(tmp_path, content)
+    text = STUDY.replace('name = "', 'name = "my ').replace("similarity", "the similarity")
+    text = text.replace("[arms.fast]", '[arms."much faster"]').replace('"fast"', '"much faster"')
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    plan = plan_study(load_study(str(tmp_path / "study.toml")))
+    out = tmp_path / "out"
+    result = run_study(plan, out, Here(1), print)
+    assert result["finished"]
+    assert "much faster" in result["arms"]
+    run = out / "runs" / "much_faster-1"
+    assert (out / "logs" / "much_faster-1.log").is_file()
+    assert {file.name for file in (run / "predictions").iterdir()} == {
+        "the_sentiment.parquet",
+        "the_similarity.parquet",
+    }
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert not [found for found in re.findall(r' id="([^"]*)"', page) if " " in found]
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(re.findall(r' id="([^"]*)"', page))
+    lines = (out / "study.md").read_text(encoding="utf-8")
+    assert "- overall = mean of the sentiment accuracy, (1 + the similarity pearson) / 2" in lines
+    assert not re.findall(r' id="[^"]* [^"]*"', (out / "study.html").read_text(encoding="utf-8"))
+    assert load(run).predict("the sentiment", ["a warm film"])[0].task == "the sentiment"
 
 
 @pytest.mark.long

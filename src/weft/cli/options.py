@@ -1,5 +1,6 @@
 """Arguments that several commands share."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -55,3 +56,13 @@ def budget_steps(text: str | None) -> int | None:
     if key != "steps" or not number.isdigit() or int(number) < 1:
         raise UserError(f"--budget {text}: expected steps=N with N at least 1, such as --budget steps=300")
     return int(number)
+
+
+def time_seconds(text: str | None) -> float | None:
+    """`90s`, `30m` or `2h` in seconds"""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise UserError(f"--max-time {text}: expected a number with a unit, such as 90s, 30m or 2h")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]

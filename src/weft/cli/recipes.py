@@ -40,22 +40,33 @@ def _as_json(shipped: "Shipped", *, whole: bool) -> dict[str, Any]:
         "about": shipped.about,
         "alias": shipped.alias,
         "published": shipped.published.figures() if shipped.published else {},
+        "changed": changes(shipped),
     }
     return entry | {"recipe": shipped.content} if whole else entry
+
+
+def changes(shipped: "Shipped") -> list[str]:
+    """What is different since version 0.1: in all rows of the report, and in this one."""
+    from weft.library import reports
+
+    of_all = [report.changed for report in reports() if report.report == shipped.report]
+    return [*of_all, *([shipped.changed] if shipped.changed else [])]
 
 
 def _print_list(found: list["Shipped"]) -> None:
     """By report, one line per id, never wrapped: the ids stand first, so that other tools can read them."""
     from weft.library import reports
 
+    common = {report.report: f"# changed in all rows since 0.1: {report.changed}" for report in reports()}
     titles = {report.report: f'report {report.report}: {report.authors}, "{report.title}"' for report in reports()}
     width = max(len(shipped.id) for shipped in found)
     for report in dict.fromkeys(shipped.report for shipped in found):
-        print("# weft's own" if report is None else f"\n# {titles[report]}")
+        print("# weft's own" if report is None else f"\n# {titles[report]}\n{common[report]}")
         for shipped in found:
             if shipped.report == report:
                 same = f" (the same as {shipped.alias})" if shipped.alias else ""
-                print(f"{shipped.id:<{width}}  {shipped.about}{same}{_scores(shipped)}")
+                changed = f"  (changed: {shipped.changed})" if shipped.changed else ""
+                print(f"{shipped.id:<{width}}  {shipped.about}{same}{_scores(shipped)}{changed}")
 
 
 def _scores(shipped: "Shipped") -> str:

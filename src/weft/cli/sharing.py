@@ -20,6 +20,22 @@ def sharing(
         typer.Option("--budget", metavar="steps=N", help="Steps of the shared body; the recipe's own unless said."),
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="The seeds of every arm.")] = "1,2,3",
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task",
+            metavar="TASK",
+            help="Compare this task only; may be repeated. The shared body still trains all. Default: every task.",
+        ),
+    ] = None,
+    max_time: Annotated[
+        str | None,
+        typer.Option(
+            "--max-time",
+            metavar="TIME",
+            help="Train less, so that all runs together take about this long, such as 90s, 30m or 2h.",
+        ),
+    ] = None,
     plan: Plan = False,
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
@@ -28,6 +44,7 @@ def sharing(
     """Tell whether the tasks of a recipe gain from sharing a body, and which of them conflict."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
+    seconds = options.time_seconds(max_time)
     if not all(seed.strip().isdigit() for seed in seeds.split(",")):
         raise UserError(f"--seeds {seeds}: expected numbers with commas between them, such as 1,2,3")
     from weft.recipe import load_recipe
@@ -35,5 +52,7 @@ def sharing(
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
     numbers = dict.fromkeys(int(seed) for seed in seeds.split(","))
-    source = sharing_study(loaded, seeds=list(numbers), steps=steps, device=device)
+    source = sharing_study(
+        loaded, seeds=list(numbers), steps=steps, tasks=task or (), max_seconds=seconds, device=device
+    )
     run(source, out, None, None, plan, executor, jobs, device)

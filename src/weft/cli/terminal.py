@@ -1,15 +1,16 @@
 """What a run looks like while it is watched: a live table in a terminal, plain lines in a log."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from weft.evaluation.metrics import METRICS
+from weft.evaluation.metrics import METRICS, explain, title
 from weft.training import checkpoint
 from weft.training.step import StepReport
 from weft.training.trainer import Evaluation
@@ -65,7 +66,9 @@ class Watcher:
             self.console.print(f"step {step}/{self.steps}  loss: {losses}  {speed}", soft_wrap=True)
 
     def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
-        primary = "  ".join(f"{task} {_first(scores):.3f}" for task, scores in evaluation.scores.items())
+        primary = "  ".join(
+            f"{marked(task, evaluation.untrained)} {_first(scores):.3f}" for task, scores in evaluation.scores.items()
+        )
         mark = "  best so far" if is_best else ""
         self.console.print(
             f"after {evaluation.step:,} steps  {primary}  overall {evaluation.overall:.3f}{mark}", soft_wrap=True
@@ -91,8 +94,13 @@ def score_table(
     before: Mapping[str, Mapping[str, float]] | None = None,
     before_overall: float | None = None,
     split: str = "dev",
-) -> Table:
-    """Task by task, the primary metric first; with the untrained heads beside it if they were scored."""
+    untrained: Collection[str] = (),
+) -> Group:
+    """Task by task, the primary metric first; with the untrained heads beside it if they were scored.
+
+    Below the table it says how overall is formed and what its metrics average over.
+    """
+    measured = {task: [metric for metric in values if metric in METRICS] for task, values in scores.items()}
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("task")
     table.add_column("metric")
@@ -101,15 +109,20 @@ def score_table(
     table.add_column(split, justify="right", style="bold")
     table.add_column("rows", justify="right")
     for task, values in scores.items():
-        for i, (metric, value) in enumerate((m, v) for m, v in values.items() if m in METRICS):
-            cells = [task if i == 0 else "", metric]
+        for i, metric in enumerate(measured[task]):
+            cells = [marked(task, untrained) if i == 0 else "", title(metric)]
             if before:
                 cells.append(_shown(before[task][metric]))
-            cells += [_shown(value), f"{values['n']:,}" if i == 0 else ""]
+            cells += [_shown(values[metric]), f"{values['n']:,}" if i == 0 else ""]
             table.add_row(*cells, style=None if i == 0 else "dim")
     cells = ["overall", ""] + ([_shown(before_overall)] if before else [])
     table.add_row(*cells, _shown(overall), "")
-    return table
+    return Group(table, *(Text(line, style="dim") for line in explain(measured, {})))
+
+
+def marked(task: str, untrained: Collection[str]) -> str:
+    """A task's name, with a word where its head was not trained in this run."""
+    return f"{task} (untrained)" if task in untrained else task
 
 
 def _shown(score: float | None) -> str:
@@ -121,7 +134,13 @@ def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> No
     """The end of a run: scores before and after, time, and where the model is."""
     before = result["before"] or {}
     console.print()
-    console.print(score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall")))
+    untrained = result["untrained"]
+    console.print(
+        score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall"), untrained=untrained)
+    )
+    if untrained:
+        trained = [task for task in result["dev"] if task not in untrained]
+        console.print(f"\nThe best epoch was chosen by {', '.join(trained)}: {result['selection']:.3f}")
     minutes, seconds = divmod(round(result["seconds"]), 60)
     console.print(
         f"\n{result['steps']:,} steps in {minutes}:{seconds:02d}, best after step {result['best_step']:,}. "

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -38,6 +38,8 @@ class Labels:
     """whether a regression is trained on labels brought to 0..1"""
     numbered: bool = False
     """whether a class may also be given by its number: if names were declared and none of them is a number itself"""
+    positive: str | None = field(default=None, compare=False)
+    """the one of two classes that precision, recall and F1 are about; it changes no answer of a model"""
 
     @property
     def is_numeric(self) -> bool:
@@ -71,6 +73,15 @@ class Labels:
     def from_units(self, values: Values) -> Values:
         """Numbers as a regression is trained on them: the inverse of `in_units`."""
         return (values - self.low) / (self.high - self.low) if self.scaled else values
+
+    def with_positive(self, name: str, key: str) -> "Labels":
+        """The same labels with a positive class; `key` is what messages call it."""
+        if self.kind not in ("classification", "ordinal") or len(self.names) != 2:
+            found = f"{len(self.names)} classes" if self.names and self.kind != "multilabel" else f"{self.kind} labels"
+            raise UserError(f"{key}: names the positive one of two classes, but the task has {found}; leave it out")
+        if name not in self.names:
+            raise UserError(f"{key}: found {name!r}, expected {' or '.join(self.names)}")
+        return replace(self, positive=name)
 
     @property
     def expected(self) -> str:

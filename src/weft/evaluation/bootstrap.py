@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.labels import Targets
-from weft.evaluation.counted import Counts, counted
-from weft.evaluation.metrics import METRICS, Predictions
+from weft.evaluation.counted import Counts
+from weft.evaluation.metrics import METRICS
+from weft.evaluation.truth import Predictions, Truth
 from weft.randomness import generator
 
 ROUNDS = 1000
@@ -53,11 +53,11 @@ def draws(rows: int, purpose: str, rounds: int | None = None) -> Iterator[Counts
 
 
 def resampled(
-    names: Sequence[str], targets: Targets, predictions: Predictions, purpose: str, rounds: int | None = None
+    names: Sequence[str], truth: Truth, predictions: Predictions, purpose: str, rounds: int | None = None
 ) -> dict[str, Resampled]:
     """The named metrics on every resample; `purpose` is the task's name, so that tasks are drawn independently."""
-    forms = {name: counted(name, targets, predictions) for name in names}
-    scores = [[form(counts) for form in forms.values()] for counts in draws(len(targets), purpose, rounds)]
+    forms = {name: METRICS[name].weighted(truth, predictions) for name in names}
+    scores = [[form(counts) for form in forms.values()] for counts in draws(len(truth), purpose, rounds)]
     return dict(zip(forms, np.array(scores, dtype=np.float64).reshape(-1, len(forms)).T, strict=True))
 
 
@@ -87,10 +87,10 @@ def difference(first: Resampled, second: Resampled, value: float, *, lower_is_be
 
 
 def paired(
-    name: str, targets: Targets, first: Predictions, second: Predictions, purpose: str, rounds: int | None = None
+    name: str, truth: Truth, first: Predictions, second: Predictions, purpose: str, rounds: int | None = None
 ) -> Difference:
     """How much better the second predictions are than the first, by one metric."""
-    one, two = (resampled([name], targets, p, purpose, rounds)[name] for p in (first, second))
+    one, two = (resampled([name], truth, p, purpose, rounds)[name] for p in (first, second))
     metric = METRICS[name]
-    value = metric.compute(targets, second) - metric.compute(targets, first)
+    value = metric.compute(truth, second) - metric.compute(truth, first)
     return difference(one, two, value, lower_is_better=metric.lower_is_better)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from weft.data.labels import Targets
-from weft.evaluation.metrics import Predictions
+from weft.evaluation.truth import Predictions
 from weft.randomness import generator
 
 BINS = 10

@@ -1,8 +1,7 @@
-"""The metrics when rows count several times each.
+"""Metrics from counts of rows: what of each class or label is true, predicted, and both.
 
 A bootstrap scores a thousand resamples, too many for the libraries' own functions. A resample is a vector of counts,
-one for each row, so every metric here is prepared once and then only sums over rows. A metric that has no such form is
-scored on the repeated rows themselves. Tests hold each form against `metrics.METRICS`.
+one for each row, so every metric here only sums over rows. Tests compare each with scikit-learn's.
 """
 
 from collections.abc import Callable
@@ -11,133 +10,105 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.labels import Targets
-from weft.evaluation.metrics import METRICS, Predictions, cells, decide
 
+Numbers = NDArray[np.float64]
 Counts = NDArray[np.float64]
 """[n] how often each row was drawn"""
 Confusion = NDArray[np.float64]
 """[classes, classes] rows by true class (down) and predicted class (across); need not be whole numbers"""
-Counted = Callable[[Counts], float]
-
-
-def f1(right: NDArray[np.float64], predicted: NDArray[np.float64], true: NDArray[np.float64]) -> float:
-    """Mean F1 over classes from their numbers of rows; a class that is neither predicted nor there counts as 0."""
-    total = predicted + true
-    return float(np.mean(np.divide(2 * right, total, out=np.zeros_like(total), where=total > 0)))
-
-
-def _macro_f1(c: Confusion) -> float:
-    # as scikit-learn does, over the classes that occur at all
-    seen = (c.sum(0) + c.sum(1)) > 0
-    return f1(c.diagonal()[seen], c.sum(0)[seen], c.sum(1)[seen])
-
-
-def _distances(classes: int) -> NDArray[np.float64]:
-    grid = np.arange(classes, dtype=np.float64)
-    return np.abs(grid[:, None] - grid[None, :])
-
-
-def _kappa(c: Confusion) -> float:
-    weights = _distances(len(c)) ** 2
-    expected = float((weights * np.outer(c.sum(1), c.sum(0))).sum() / c.sum())
-    return 1 - float((weights * c).sum()) / expected if expected > 0 else float("nan")
-
-
-FROM_CONFUSION: dict[str, Callable[[Confusion], float]] = {
-    "accuracy": lambda c: float(c.trace() / c.sum()),
-    "f1": _macro_f1,
-    "kappa": _kappa,
-    "class-distance": lambda c: float((_distances(len(c)) * c).sum() / c.sum()),
-}
+FromConfusion = Callable[[Confusion, int | None], float]
+"""a metric of a confusion matrix, given the number of the positive class"""
+FromLabels = Callable[[Numbers, Numbers, Numbers], float]
+"""a metric of each label's numbers of rows: predicted rightly, predicted, true"""
 
 
 def confusion(targets: Targets, chosen: NDArray[np.int64], classes: int) -> Confusion:
-    return _counted_cells(targets * classes + chosen, classes, None)
+    return counted_cells(targets * classes + chosen, classes, None)
 
 
-def _counted_cells(where: Targets, classes: int, counts: Counts | None) -> Confusion:
+def counted_cells(where: Targets, classes: int, counts: Counts | None) -> Confusion:
     """The confusion matrix of rows whose cell is known."""
     found = np.bincount(where, weights=counts, minlength=classes * classes).reshape(classes, classes)
     return found.astype(np.float64, copy=False)
 
 
-def counted(name: str, targets: Targets, predictions: Predictions) -> Counted:
-    """The named metric as a function of how often each row counts."""
-    if targets.ndim == 2:
-        return _multilabel(name, targets, predictions)
-    if name in FROM_CONFUSION:
-        classes, whole = predictions.shape[1], FROM_CONFUSION[name]
-        where = cells(predictions, targets)
-        return lambda counts: whole(_counted_cells(where, classes, counts))
-    if name == "mse":
-        squares = (targets - predictions) ** 2
-        return lambda counts: float(counts @ squares / counts.sum())
-    if name == "pearson":
-        numbers = np.asarray(targets, dtype=np.float64)
-        return lambda counts: _pearson(numbers, predictions, counts)
-    if name == "spearman":
-        ranks = [_ranks(np.asarray(side, dtype=np.float64)) for side in (targets, predictions)]
-        return lambda counts: _pearson(ranks[0](counts), ranks[1](counts), counts)
-    if name == "auc":
-        return _auc(targets, predictions[:, 1])
-    return _repeated(name, targets, predictions)
+def expected_confusion(targets: Targets, classes: int) -> Confusion:
+    """The confusion matrix that uniform random answers have on average."""
+    rows = np.bincount(targets.astype(np.int64), minlength=classes).astype(np.float64)
+    return np.repeat(rows[:, None] / classes, classes, axis=1)
 
 
-def _repeated(name: str, targets: Targets, predictions: Predictions) -> Counted:
-    def score(counts: Counts) -> float:
-        rows = np.repeat(np.arange(len(targets)), counts.astype(np.int64))
-        return METRICS[name].compute(targets[rows], predictions[rows])
-
-    return score
+def mean_ratio(part: Numbers, whole: Numbers) -> float:
+    """The mean over classes of part / whole; a class without any counts as 0."""
+    return float(np.mean(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)))
 
 
-def _multilabel(name: str, targets: Targets, predictions: Predictions) -> Counted:
-    chosen = decide(predictions, targets)
-    if name == "accuracy":
-        right = (chosen == targets).all(axis=1).astype(np.float64)
-        return lambda counts: float(counts @ right / counts.sum())
-    sums = np.concatenate([chosen * targets, chosen, targets], axis=1).astype(np.float64)
-
-    def score(counts: Counts) -> float:
-        both, predicted, true = np.split(counts @ sums, 3)
-        if name == "f1-micro":
-            both, predicted, true = both.sum(keepdims=True), predicted.sum(keepdims=True), true.sum(keepdims=True)
-        return f1(both, predicted, true)
-
-    return score if name in ("f1", "f1-micro") else _repeated(name, targets, predictions)
+def f1(right: Numbers, predicted: Numbers, true: Numbers) -> float:
+    """Mean F1 over classes from their numbers of rows; a class that is neither predicted nor there counts as 0."""
+    return mean_ratio(2 * right, predicted + true)
 
 
-def _pearson(y: NDArray[np.float64], p: NDArray[np.float64], counts: Counts) -> float:
-    total = counts.sum()
-    y, p = y - counts @ y / total, p - counts @ p / total
-    both, yy, pp = (counts * y) @ p, (counts * y) @ y, (counts * p) @ p
-    # one side constant, up to rounding
-    tiny = 1e-12 * total
-    return float(both / np.sqrt(yy * pp)) if yy > tiny and pp > tiny else float("nan")
+def f1_micro(right: Numbers, predicted: Numbers, true: Numbers) -> float:
+    return f1(right.sum(keepdims=True), predicted.sum(keepdims=True), true.sum(keepdims=True))
 
 
-def _ranks(values: NDArray[np.float64]) -> Callable[[Counts], NDArray[np.float64]]:
-    """[n] the mean rank of each row's value among all rows, ties alike, every row counted as often as it was drawn."""
-    _, group = np.unique(values, return_inverse=True)
-
-    def ranks(counts: Counts) -> NDArray[np.float64]:
-        sizes = np.bincount(group, weights=counts)
-        middle: NDArray[np.float64] = np.cumsum(sizes) - (sizes - 1) / 2
-        return middle[group]
-
-    return ranks
+def precision(right: Numbers, predicted: Numbers, true: Numbers) -> float:  # noqa: ARG001
+    return mean_ratio(right, predicted)
 
 
-def _auc(targets: Targets, scores: NDArray[np.float64]) -> Counted:
-    """The rank-sum form: the share of pairs, one row of each class, that the scores put in the right order."""
-    ranks = _ranks(scores)
-    positive = targets == 1
+def recall(right: Numbers, predicted: Numbers, true: Numbers) -> float:  # noqa: ARG001
+    return mean_ratio(right, true)
 
-    def score(counts: Counts) -> float:
-        ones = counts[positive].sum()
-        zeros = counts.sum() - ones
-        if not (ones and zeros):
-            return float("nan")
-        return float((counts[positive] @ ranks(counts)[positive] - ones * (ones + 1) / 2) / (ones * zeros))
 
-    return score
+def averaged(of: FromLabels, *, macro: bool = False) -> FromConfusion:
+    """A metric of single classes for a confusion matrix: that of the positive class if there is one, else macro.
+
+    The mean is, as scikit-learn has it, over the classes that occur at all.
+    """
+
+    def whole(c: Confusion, positive: int | None) -> float:
+        if positive is None or macro:
+            chosen = np.flatnonzero(c.sum(0) + c.sum(1))
+        else:
+            chosen = np.array([positive])
+        return of(c.diagonal()[chosen], c.sum(0)[chosen], c.sum(1)[chosen])
+
+    return whole
+
+
+def accuracy(c: Confusion, _: int | None) -> float:
+    return float(c.trace() / c.sum())
+
+
+def balanced_accuracy(c: Confusion, _: int | None) -> float:
+    """The mean recall of the classes that have rows."""
+    there = c.sum(1) > 0
+    return mean_ratio(c.diagonal()[there], c.sum(1)[there])
+
+
+def mcc(c: Confusion, _: int | None) -> float:
+    """Matthews' correlation coefficient for any number of classes; 0 where one side is constant, as in scikit-learn.
+
+    `(c s - p . t) / sqrt((s**2 - p . p) (s**2 - t . t))` with c rows right of s, and p and t rows predicted and true
+    by class (Gorodkin, 2004).
+    """
+    total, predicted, true = float(c.sum()), c.sum(0), c.sum(1)
+    free = (total**2 - float(predicted @ predicted)) * (total**2 - float(true @ true))
+    tiny = 1e-12 * total**4  # one side constant, up to rounding
+    return (float(c.trace()) * total - float(predicted @ true)) / float(np.sqrt(free)) if free > tiny else 0.0
+
+
+def distances(classes: int) -> Numbers:
+    grid = np.arange(classes, dtype=np.float64)
+    return np.abs(grid[:, None] - grid[None, :])
+
+
+def kappa(c: Confusion, _: int | None) -> float:
+    """Cohen's kappa with quadratic weights."""
+    weights = distances(len(c)) ** 2
+    expected = float((weights * np.outer(c.sum(1), c.sum(0))).sum() / c.sum())
+    return 1 - float((weights * c).sum()) / expected if expected > 0 else float("nan")
+
+
+def class_distance(c: Confusion, _: int | None) -> float:
+    return float((distances(len(c)) * c).sum() / c.sum())

@@ -7,6 +7,7 @@ from pathlib import Path
 from weft.errors import UserError
 from weft.export.source import Source
 from weft.training.trainer import Evaluation
+from weft.variants import file_name
 
 Refusal = Callable[[Source, str], str | None]
 """why a target cannot express a task, and the way that works; None if it can"""
@@ -41,10 +42,11 @@ class Outcome:
             if reason is not None:
                 self.skipped[task] = reason
                 continue
-            (folder / task).mkdir()
-            how = save(source, task, folder / task)
+            own = folder / file_name(task)
+            own.mkdir()
+            how = save(source, task, own)
             remark = source.remark(task)
-            self.written[task] = f"{task}/: {how}; {remark}" if remark else f"{task}/: {how}"
+            self.written[task] = f"{own.name}/: {how}; {remark}" if remark else f"{own.name}/: {how}"
 
     def require_one(self, to: str, hint: str = "") -> None:
         if not self.written:

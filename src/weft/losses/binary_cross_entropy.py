@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.data.labels import Labels
+from weft.errors import UserError
 from weft.losses.base import TINY, Loss, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
 from weft.variants import Config
@@ -40,12 +41,17 @@ class BinaryCrossEntropy(Loss):
 
 class BinaryCrossEntropyConfig(Config):
     name: Literal["binary-cross-entropy"] = "binary-cross-entropy"
+    as_logit: bool = False
+    """Read a number from 0 to 1 as a logit, not as a probability, as report 3's code does. Defaults to false."""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> BinaryCrossEntropy:
         if bounds not in (None, (0.0, 1.0)):
             raise refuse_bounds(self.name, bounds, task, "a logit, or a probability from 0 to 1")
+        if self.as_logit and bounds is None:
+            raise UserError(f"tasks.{task}.loss.as_logit: the head gives a logit already; leave as_logit out")
+        reads_probabilities = bounds is not None and not self.as_logit
         if labels.kind == "multilabel":
-            return BinaryCrossEntropy(len(labels.names), bounds is not None)
+            return BinaryCrossEntropy(len(labels.names), reads_probabilities)
         if labels.is_numeric or len(labels.names) != 2:
             raise refuse(self.name, labels, task, "two classes, or for several labels at once")
-        return BinaryCrossEntropy(1, bounds is not None)
+        return BinaryCrossEntropy(1, reads_probabilities)

@@ -62,9 +62,8 @@ class Embeddings(nn.Module):
         self.use_segments = True
 
     def forward(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
-        total = self.tokens(ids) + self.positions(positions)
-        if self.use_segments:
-            total = total + self.segments(segments)
+        types = segments if self.use_segments else torch.zeros_like(segments)
+        total = self.tokens(ids) + self.positions(positions) + self.segments(types)
         embedded: Tensor = self.dropout(self.norm(total))
         return embedded
 
@@ -109,9 +108,8 @@ class Body(nn.Module):
         self.apply(_initialize)
 
     def leave_segments_out(self) -> None:
-        """Embed tokens and positions alone. The table is set to zero, so that others who open the weights agree."""
+        """Give every token type 0, of the second text too. Its pretrained vector stays: all texts were read with it."""
         self.embeddings.use_segments = False
-        nn.init.zeros_(self.embeddings.segments.weight)
 
     def embed(self, encoded: Encoded) -> Tensor:
         """[t, w], what enters the first layer"""

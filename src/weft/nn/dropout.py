@@ -5,6 +5,8 @@ random bits decide an entry, taken from a fast generator that is seeded by torch
 of the seed that torch's generator was set to. On a GPU torch's dropout is used as it is.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -19,6 +21,19 @@ def drop(values: Tensor, p: float) -> Tensor:
     if p == 0:
         return values
     return values * kept(values, p) if values.device.type == "cpu" else F.dropout(values, p)
+
+
+def drop_alike(vectors: Sequence[Tensor], p: float) -> list[Tensor]:
+    """Drop the same entries of several tensors of one shape.
+
+    Two sides of a pair are compared entry by entry. With a mask for each side, training sees about `(1 - p) cos(u, v)`
+    where evaluation sees `cos(u, v)`; with one mask for both, the cosine keeps its expectation.
+    """
+    if p == 0:
+        return list(vectors)
+    first = vectors[0]
+    mask = kept(first, p) if first.device.type == "cpu" else F.dropout(torch.ones_like(first), p)
+    return [vector * mask for vector in vectors]
 
 
 def kept(values: Tensor, p: float) -> Tensor:

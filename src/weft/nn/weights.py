@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from weft.content import read_json
-from weft.errors import UserError
+from weft.errors import RunError, UserError
 from weft.nn.body import ACTIVATIONS, Body, BodyShape
 
 # ours -> Hugging Face's. Several names on the right are stacked along the first axis, in that order.
@@ -68,9 +68,16 @@ def names(layers: int) -> dict[str, tuple[str, ...]]:
 
 
 def to_hugging_face(state: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """Our state -> Hugging Face's; stacked tensors are taken apart."""
+    """Our state -> Hugging Face's; stacked tensors are taken apart. A tensor without a place there is an error."""
+    table = names(layers)
+    homeless = sorted(state.keys() - table.keys())
+    if homeless:
+        raise RunError(
+            f"the body's parameter {homeless[0]} has no name in a BERT checkpoint and would be lost, so nothing is "
+            "saved; add it to the table of names in weft.nn.weights"
+        )
     theirs: dict[str, Tensor] = {}
-    for ours, parts in names(layers).items():
+    for ours, parts in table.items():
         for name, piece in zip(parts, state[ours].chunk(len(parts)), strict=True):
             theirs[name] = piece.contiguous()
     return theirs

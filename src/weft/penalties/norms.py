@@ -6,11 +6,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.penalties.base import Named, Penalty
+from weft.penalties.base import Named, WeightPenalty
 from weft.variants import Config
 
 
-class Norm(Penalty):
+class Norm(WeightPenalty):
     """`lambda sum |theta|` or `lambda sum theta^2` over all weights that train, LayerNorms and biases left out."""
 
     def __init__(self, weight: float, power: int) -> None:

@@ -10,14 +10,15 @@ from weft.variants import Config
 
 
 class RDrop(Regularizer):
-    """`alpha / 2 l_s(f'(x), f(x))`, f and f' the same layers with two dropout masks on the same embeddings.
+    """`alpha / 4 l_s(f'(x), f(x))`, f and f' the same layers with two dropout masks on the same embeddings.
 
-    Liang et al., "R-Drop: Regularized Dropout for Neural Networks", 2021. l_s is the symmetrized KL, of which they take
-    half. Their loss also counts the labels' term in both passes; here it counts in the first.
+    Liang et al., "R-Drop: Regularized Dropout for Neural Networks", 2021. Their loss is `CE_1 + CE_2 + alpha / 2 l_s`,
+    with l_s the symmetrized KL divergence and the cross-entropy of both passes. Here the cross-entropy counts once, for
+    the first pass, so the term is halved as well: alpha weighs it against the labels as in the paper.
     """
 
     def forward(self, run: Run, embedded: Tensor, output: Tensor, divergence: Divergence) -> Tensor:
-        return self.weight / 2 * divergence(run(embedded, 1), output)
+        return self.weight / 4 * divergence(run(embedded, 1), output)
 
 
 class RDropConfig(Config):

@@ -9,15 +9,25 @@ from torch import Tensor
 from weft.regularizers.base import Divergence, Regularizer, Run
 from weft.variants import Config
 
+LEAST_GRADIENT = 1e-30
+"""Guards the division by a gradient. Divergences of small noise have gradients far below `epsilon`."""
+
 
 class Smart(Regularizer):
     """`lambda max_{|d| <= eps} l_s(f(x + d), f(x))` on the embeddings.
 
-    Jiang et al., "SMART", 2020. The worst d is sought by gradient ascent from a small random start. Two projections:
-    `normalize` divides each token's noise by its largest entry after every ascent step, epsilon only guarding the
-    division (so the noise is about 1, as in the public implementation that report 4 used); `ball` cuts every entry at
-    epsilon, as the formula says, which in fp32 makes the term vanish for 1e-6. Clean and perturbed pass share their
-    dropout masks, otherwise the term would measure dropout. The ascent computes gradients of the noise alone.
+    Jiang et al., "SMART: Robust and Efficient Fine-Tuning for Pre-trained Natural Language Models", 2020. Gradient
+    ascent on the divergence searches for the worst d, from a small random start. Three projections:
+
+    - `gradient`: each token's gradient is divided by its largest entry, and the noise moves by `step_size` along it.
+      The noise is small (about `step_size`) and points where the output changes most.
+    - `normalize`: the raw gradient, which is tiny, is added to the noise, and each token's noise is divided by its
+      largest entry. The noise is large (about 1) and stays nearly random: the ascent does almost nothing. The public
+      implementation that report 4 used does this.
+    - `ball`: every entry of the noise is clipped at `epsilon`, as the formula says. In fp32 the term vanishes for 1e-6.
+
+    Both of the first two exist in published versions of the authors' code. The clean and the perturbed pass share their
+    dropout masks; otherwise the term would measure dropout. The ascent computes gradients of the noise alone.
     """
 
     def __init__(self, config: "SmartConfig") -> None:
@@ -34,10 +44,17 @@ class Smart(Regularizer):
         noise = noise.requires_grad_()
         (gradient,) = torch.autograd.grad(divergence(run(embedded + noise, 0), clean).sum(), noise)
         with torch.no_grad():
+            if self.config.projection == "gradient":
+                return noise + self.config.step_size * _by_largest(gradient, LEAST_GRADIENT)
             raised = noise + self.config.step_size * gradient
             if self.config.projection == "ball":
                 return raised.clamp(-self.config.epsilon, self.config.epsilon)
-            return raised / (raised.abs().amax(dim=1, keepdim=True) + self.config.epsilon)
+            return _by_largest(raised, self.config.epsilon)
+
+
+def _by_largest(tokens: Tensor, guard: float) -> Tensor:
+    """[t, w] each token's vector divided by its largest entry; `guard` keeps a zero vector zero."""
+    return tokens / (tokens.abs().amax(dim=1, keepdim=True) + guard)
 
 
 class SmartConfig(Config):
@@ -49,11 +66,11 @@ class SmartConfig(Config):
     sigma: float = Field(default=1e-5, gt=0)
     """deviation of the random start"""
     epsilon: float = Field(default=1e-6, gt=0)
-    """radius of the ball, or what guards the division"""
+    """Radius of the ball for `ball`, guard of the division for `normalize`; `gradient` does not use it."""
     step_size: float = Field(default=1e-3, gt=0)
-    """how far each ascent step goes"""
-    projection: Literal["normalize", "ball"] = "normalize"
-    """how the noise is kept small"""
+    """Length of each ascent step: the largest entry of a token's step for `gradient`, else a factor on the gradient."""
+    projection: Literal["gradient", "normalize", "ball"] = "gradient"
+    """How the ascent moves the noise: along the normalized gradient, by normalizing the noise, or inside a ball."""
 
     def build(self) -> Smart:
         return Smart(self)

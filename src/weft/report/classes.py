@@ -52,7 +52,7 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """For two classes: from which probability of the second on to answer it."""
+    """For two classes: from which probability of the positive one on to answer it (the second if none is named)."""
 
     positive: str
     accuracy: Threshold
@@ -103,7 +103,7 @@ def _rocs(task: TaskRun) -> list[Roc]:
     if task.kind == "multilabel":
         cases = [(name, p[:, i], y[:, i] > 0.5) for i, name in enumerate(task.names)]
     elif len(task.names) == 2:
-        cases = [(task.names[1], p[:, 1], y == 1)]
+        cases = [(task.names[task.one], p[:, task.one], y == task.one)]
     elif task.kind == "ordinal":
         above = [f"{name} or above" for name in task.names[1:-1]] + [task.names[-1]]
         cases = [(name, p[:, i:].sum(axis=1), y >= i) for i, name in enumerate(above, start=1)]
@@ -127,7 +127,7 @@ def _ordered(task: TaskRun) -> Ordered:
 
 
 def _thresholds(task: TaskRun) -> Thresholds:
-    scores = task.predictions[:, 1]
-    by = {name: best_threshold(scores, task.targets, name) for name in ("accuracy", "f1")}
-    at_half = float(sk.f1_score(task.targets, task.chosen, zero_division=0))
-    return Thresholds(task.names[1], by["accuracy"], by["f1"], at_half)
+    scores, targets = task.predictions[:, task.one], (task.targets == task.one).astype(np.int64)
+    by = {name: best_threshold(scores, targets, name) for name in ("accuracy", "f1")}
+    at_half = float(sk.f1_score(targets, task.chosen == task.one, zero_division=0))
+    return Thresholds(task.names[task.one], by["accuracy"], by["f1"], at_half)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.evaluation.bootstrap import Difference, difference
-from weft.evaluation.metrics import METRICS
+from weft.evaluation.metrics import METRICS, title
 from weft.report import learning
 from weft.report.chart import Chart, Colour, Line, Plot, Row, Rows
 from weft.report.examples import comparable, disagreement
@@ -24,6 +24,10 @@ class Gap:
     difference: Difference
     disagree: int | None
     """rows on which the two answer differently"""
+
+    @property
+    def title(self) -> str:
+        return title(self.metric) if self.metric in METRICS else self.metric
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,15 @@ class Comparison:
             if task not in self.tasks:
                 notes.append(f"{task}: not in every run, or not by the same primary metric")
             elif not all(self._comparable(task, self.scores[0], other) for other in self.scores[1:]):
-                notes.append(f"{task}: the runs' dev rows or labels differ, so there is no paired difference")
+                notes.append(
+                    f"{task}: the runs' dev rows, labels or positive classes differ, so there is no paired difference"
+                )
         return notes
 
     def _comparable(self, task: str, *scores: Scores) -> bool:
         tasks = [own.run.tasks[task] for own in scores if task in own.run.tasks]
-        return len(tasks) == len(scores) and comparable(tasks)
+        one_class = len({own.positive for own in tasks}) <= 1  # precision of one class is not that of the other
+        return len(tasks) == len(scores) and one_class and comparable(tasks)
 
 
 def _minus(one: float | None, two: float | None) -> float:
@@ -111,10 +118,10 @@ def bar_charts(found: Comparison) -> list[Chart]:
             )
             for i, (label, score) in enumerate(zip(found.labels, own, strict=True))
         ]
-        metric = "overall" if task == "overall" else found.scores[0].primary[task]
+        metric = "overall" if task == "overall" else title(found.scores[0].primary[task])
         mean = found.mean(None if task == "overall" else task)
-        title = task if task == metric else f"{task}: {metric}"
-        charts.append(Rows(f"{task}-bars", title, metric, rows, bars=True, rule=mean, rule_label="mean"))
+        heading = task if task == metric else f"{task}: {metric}"
+        charts.append(Rows(f"{task}-bars", heading, metric, rows, bars=True, rule=mean, rule_label="mean"))
     return charts
 
 
@@ -134,9 +141,9 @@ def gap_charts(found: Comparison, gaps: Sequence[Gap]) -> list[Chart]:
             if gap.run == label
         ]
         if rows:
-            title = f"{label} against {found.labels[0]}"
+            heading = f"{label} against {found.labels[0]}"
             x = "difference: right of 0, the first-named is better"
-            charts.append(Rows(f"gap-{i}", title, x, rows, rule=0.0))
+            charts.append(Rows(f"gap-{i}", heading, x, rows, rule=0.0))
     return charts
 
 
@@ -145,14 +152,14 @@ def curve_charts(found: Comparison) -> list[Chart]:
     unit = clock([scores.run for scores in found.scores])
     charts: list[Chart] = []
     for view in VIEWS:
-        for name, title, y_label, curves in _curves(found):
+        for name, heading, y_label, curves in _curves(found):
             lines = [
                 Line(place(curve, view, unit), curve.values, label, Colour(i), dots=True)
                 for i, (label, curve) in enumerate(zip(found.labels, curves, strict=True))
                 if len(curve.steps)
             ]
             if max((len(line.x) for line in lines), default=0) > 1:
-                charts.append(Plot(f"{name}-over-by-{view}", title, x_label(view, unit), y_label, lines, group=view))
+                charts.append(Plot(f"{name}-over-by-{view}", heading, x_label(view, unit), y_label, lines, group=view))
     return charts
 
 
@@ -163,5 +170,6 @@ def _curves(found: Comparison) -> Iterator[tuple[str, str, str, list[learning.Cu
     for task in found.tasks:
         metric = found.scores[0].primary[task]
         own = [learning.curves(scores.run, task, metric) for scores in found.scores]
-        yield task, f"{task}: {metric}", f"dev {metric}", [curves.dev_score for curves in own]
+        shown = title(metric)
+        yield task, f"{task}: {shown}", f"dev {shown}", [curves.dev_score for curves in own]
         yield f"{task}-loss", f"{task}: loss", "dev loss", [curves.dev_loss for curves in own]

@@ -14,6 +14,7 @@ from weft.errors import UserError
 from weft.report.chart import Bars, Chart, Dots, Grid, Line, Plot, Rows, Rule, plot_limits, row_limits, shown, ticks
 from weft.report.page import all_charts
 from weft.report.run import Run
+from weft.variants import file_name
 
 WIDTH = 3.4
 """inches: one column of most journals"""
@@ -43,7 +44,7 @@ def write_figures(runs: Sequence[Run], folder: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for chart in charts:
             figure = draw_figure(chart)
-            name = chart.name.replace("/", "-")
+            name = file_name(chart.name).replace("/", "-")
             with rc_context(STYLE):
                 figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
                 figure.savefig(folder / f"{name}.png", dpi=DPI)

@@ -22,6 +22,7 @@ from weft.report.run import Run, TaskRun, read_runs
 from weft.report.scores import Scores
 from weft.report.svg import draw, legend
 from weft.report.words import duration, facts, lead, missing, notes
+from weft.variants import file_name
 
 
 def write_report(folders: Sequence[Path], path: Path) -> None:
@@ -80,7 +81,7 @@ def _run_page(run: Run) -> str:
     sections = [("scores", "Scores")]
     sections += [("learning", "Learning")] if learnt else []
     sections += [("sharing", "Sharing")] if sharing else []
-    sections += [(f"task-{task['name']}", task["name"]) for task in tasks]
+    sections += [(f"task-{file_name(task['name'])}", task["name"]) for task in tasks]
     sections += [("browse", "Mistakes")] if wrong else []
     sections += [("bias", "Bias")] if run.bias else []
     return render(
@@ -142,6 +143,7 @@ def _environment() -> Environment:
         "draw": draw,
         "legend": legend,
         "duration": duration,
+        "id": file_name,
         "data": _data,
         "cut": lambda text: text if len(text) <= LETTERS else text[: LETTERS - 1] + "…",
     }

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from weft.data.labels import Targets
+from weft.data.labels import Kind, Targets
 from weft.errors import UserError
-from weft.evaluation.metrics import DEFAULTS, METRICS, Predictions, decide
+from weft.evaluation.metrics import DEFAULTS, METRICS
+from weft.evaluation.truth import Predictions, Truth, decide
+from weft.variants import file_name
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,14 @@ class TaskRun:
     """One task of a run: its dev rows and what the best model answered."""
 
     name: str
-    kind: str
+    kind: Kind
     reading: str
     names: tuple[str, ...]
     """class names in order; empty for a regression"""
-    bounds: tuple[float, float]
-    """smallest and largest label of a regression"""
+    label_range: tuple[float, float] | None
+    """a regression's, as declared or as its train rows have it; None where the run's model is gone"""
+    positive: str | None
+    """of two classes the one that the recipe calls positive"""
     texts: list[tuple[str, ...]]
     targets: Targets
     predictions: Predictions
@@ -40,6 +44,24 @@ class TaskRun:
     @property
     def is_numeric(self) -> bool:
         return self.kind == "regression"
+
+    @cached_property
+    def truth(self) -> Truth:
+        positive = None if self.positive is None else self.names.index(self.positive)
+        return Truth(self.kind, self.targets, len(self.names), self.label_range, positive)
+
+    @property
+    def one(self) -> int:
+        """number of the class of two that curves and thresholds are about: the positive one, else the second"""
+        return 1 if self.truth.positive is None else self.truth.positive
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """`label_range`, or what the dev rows span: a picture needs some"""
+        if self.label_range is not None:
+            return self.label_range
+        low, high = float(self.targets.min()), float(self.targets.max())
+        return (low, high) if low < high else (low, low + 1.0)
 
     @cached_property
     def chosen(self) -> NDArray[np.int64]:
@@ -89,6 +111,12 @@ class Run:
         return kept[-1] if kept else None
 
     @property
+    def untrained(self) -> list[str]:
+        """Tasks that were scored but got no batch; older runs did not log them."""
+        found: list[str] = (self.best or {}).get("untrained", [])
+        return found
+
+    @property
     def before(self) -> dict[str, Any] | None:
         """the evaluation of the untrained heads"""
         first = [record for record in self.evaluations if record["step"] == 0]
@@ -135,11 +163,12 @@ def read_run(folder: Path, label: str | None = None) -> Run:
         raise UserError(f"{folder / 'recipe.toml'}: is not TOML ({error})") from None
     records = _log(folder / "metrics.jsonl")
     by_event = {event: [r for r in records if r.get("event") == event] for event in ("step", "evaluation", "conflicts")}
+    labels = (_json(folder / "model" / "weft.json") or {}).get("labels", {})
     tasks = {}
     for name, config in recipe["tasks"].items():
-        file = folder / "predictions" / f"{name}.parquet"
+        file = folder / "predictions" / f"{file_name(name)}.parquet"
         if file.is_file():
-            tasks[name] = _task(name, config, file)
+            tasks[name] = _task(name, config, labels.get(name, {}), file)
     return Run(
         folder=folder,
         label=label or folder.resolve().name,
@@ -177,7 +206,8 @@ def _log(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _task(name: str, config: dict[str, Any], file: Path) -> TaskRun:
+def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path) -> TaskRun:
+    """`labels` is what the run's model knows of them: the one place that has the range of the train rows."""
     try:
         table = pq.read_table(file)
     except (pa.ArrowException, OSError) as error:
@@ -185,32 +215,37 @@ def _task(name: str, config: dict[str, Any], file: Path) -> TaskRun:
     columns = {column: table.column(column) for column in table.column_names}
     names = tuple(column[2:] for column in columns if column.startswith("p_"))
     sides = [columns[side].to_pylist() for side in ("text", "text2") if side in columns]
-    labels = columns["label"].to_pylist()
+    true = columns["label"].to_pylist()
     targets: Targets
     predictions: Predictions
     if config["kind"] == "regression":
-        targets = np.array(labels, dtype=np.float64)
+        targets = np.array(true, dtype=np.float64)
         predictions = columns["prediction"].to_numpy()
     else:
         predictions = np.stack([columns[f"p_{label}"].to_numpy() for label in names], axis=1)
-        targets = _class_numbers(labels, names, multilabel=config["kind"] == "multilabel")
+        targets = _class_numbers(true, names, multilabel=config["kind"] == "multilabel")
     plane = [columns[c].to_numpy() for c in ("pca_1", "pca_2") if c in columns]
     explained = (table.schema.metadata or {}).get(b"pca_explained")
-    low, high = config.get("range") or ((float(targets.min()), float(targets.max())) if not names else (0.0, 1.0))
-    if low == high:  # every dev row has the same number: any width will do
-        high = low + 1.0
     return TaskRun(
         name=name,
         kind=config["kind"],
         reading=config.get("reading", "single"),
         names=names,
-        bounds=(low, high),
+        label_range=None if names else _range(config, labels),
+        positive=config.get("positive"),
         texts=list(zip(*sides, strict=True)),
         targets=targets,
         predictions=predictions,
         plane=np.stack(plane, axis=1) if plane else None,
         explained=tuple(json.loads(explained)) if explained else None,
     )
+
+
+def _range(config: dict[str, Any], labels: dict[str, Any]) -> tuple[float, float] | None:
+    if labels:
+        return float(labels["low"]), float(labels["high"])
+    declared = config.get("range")
+    return None if declared is None else (float(declared[0]), float(declared[1]))
 
 
 def _class_numbers(labels: list[Any], names: tuple[str, ...], *, multilabel: bool) -> Targets:

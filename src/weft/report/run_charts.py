@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from weft.evaluation.metrics import title
 from weft.report import learning
 from weft.report.chart import Chart, Colour, Grid, Line, Mark, Plot, Row, Rows, Rule, Values, digits
 from weft.report.learning import Curve, PairConflict
@@ -23,7 +24,7 @@ def score_chart(scores: Scores) -> Rows:
         references = {"random guess": score.guess, "untrained": score.before}
         rows.append(
             Row(
-                score.task if score.task == "overall" else f"{score.task} · {score.metric}",
+                score.task if score.task == "overall" else f"{score.task} · {score.title}",
                 score.value,
                 score.interval.low if score.interval else None,
                 score.interval.high if score.interval else None,
@@ -73,7 +74,7 @@ def learning_charts(run: Run) -> list[Chart]:
                 _line(found.train_score, view, unit, "train sample", TRAIN, dots=True),
                 _line(found.dev_score, view, unit, "dev", DEV, dots=True),
             ]
-            for what, label, lines in (("loss", "loss", loss), ("score", metric, score)):
+            for what, label, lines in (("loss", "loss", loss), ("score", title(metric), score)):
                 kept = [line for line in lines if len(line.x)]
                 if max((len(line.x) for line in kept), default=0) > 1:
                     charts.append(

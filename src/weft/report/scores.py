@@ -5,8 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from weft.evaluation.bootstrap import Interval, Resampled, interval, resampled, resampled_overall
-from weft.evaluation.metrics import METRICS, overall
-from weft.evaluation.reference import constant, guessing
+from weft.evaluation.metrics import METRICS, explain, overall, title
 from weft.report.run import Run
 
 
@@ -26,6 +25,10 @@ class Score:
     is_primary: bool
 
     @property
+    def title(self) -> str:
+        return title(self.metric)
+
+    @property
     def lower_is_better(self) -> bool:
         return METRICS[self.metric].lower_is_better
 
@@ -41,13 +44,19 @@ class Scores:
     def resampled(self) -> dict[str, dict[str, Resampled]]:
         """task -> metric -> its value on every resample of the dev rows"""
         return {
-            name: resampled(self.run.metrics(name), task.targets, task.predictions, name)
+            name: resampled(self.run.metrics(name), task.truth, task.predictions, name)
             for name, task in self.run.tasks.items()
         }
 
     @cached_property
     def table(self) -> list[Score]:
         return [self._score(task, metric) for task in self.run.task_names for metric in self.run.metrics(task)]
+
+    @cached_property
+    def explained(self) -> list[str]:
+        """How overall is formed, and what the metrics average over."""
+        positive = {name: task.positive for name, task in self.run.tasks.items() if task.positive is not None}
+        return explain({task: self.run.metrics(task) for task in self.run.task_names}, positive)
 
     @cached_property
     def primaries(self) -> list[Score]:
@@ -98,12 +107,11 @@ class Scores:
         if task is None:
             value = _of(run.best, "dev", name, metric)
             return Score(value=value, interval=None, guess=None, constant=None, rows=None, **common)
-        classes = len(task.names)
         return Score(
-            value=METRICS[metric].compute(task.targets, task.predictions),
+            value=METRICS[metric].compute(task.truth, task.predictions),
             interval=interval(self.resampled[name][metric]),
-            guess=guessing(metric, task.targets, classes, task.bounds),
-            constant=constant(metric, task.targets, classes),
+            guess=METRICS[metric].random(task.truth),
+            constant=METRICS[metric].majority(task.truth),
             rows=len(task.targets),
             **common,
         )

@@ -27,6 +27,8 @@ def _run(run: Run, console: Console) -> None:
     _say(console, lead(run))
     console.print()
     console.print(score_table(scores))
+    for line in scores.explained:
+        _say(console, line, "dim")
     console.print()
     for name, value, detail in facts(run, scores):
         _say(console, f"{name}: {value}" + (f" ({detail})" if detail else ""))
@@ -47,8 +49,8 @@ def score_table(scores: Scores) -> Table:
     for score in [*scores.table, scores.overall]:
         last = score is scores.overall
         table.add_row(
-            score.task if score.is_primary else "",
-            "" if last else score.metric,
+            marked(score, scores.run) if score.is_primary else "",
+            "" if last else score.title,
             _number(score.before),
             _number(score.value),
             _span(score.interval),
@@ -58,6 +60,10 @@ def score_table(scores: Scores) -> Table:
             style=None if score.is_primary else "dim",
         )
     return table
+
+
+def marked(score: Score, run: Run) -> str:
+    return f"{score.task} (untrained)" if score.task in run.untrained else score.task
 
 
 def _task(task: TaskRun, console: Console) -> None:
@@ -97,6 +103,8 @@ def _runs(runs: Sequence[Run], console: Console) -> None:
     means = [found.mean(task) for task in found.tasks] + ([found.mean(None)] if found.whole else [])
     table.add_row("mean", *(_number(mean) for mean in means), "", "")
     console.print(table)
+    for line in found.scores[0].explained:
+        _say(console, line, "dim")
     gaps = found.gaps()
     if gaps:
         _say(console, f"\nAgainst {found.labels[0]}, on the same rows", "bold")

@@ -55,6 +55,13 @@ def notes(run: Run) -> list[str]:
     found = []
     if run.result is None:
         found.append(f"{run.label} has not come to its end: these are the scores up to here. `--resume` goes on.")
+    untrained = run.untrained
+    if untrained:
+        trained = [name for name in run.task_names if name not in untrained]
+        found.append(
+            f"Not trained in this run: {', '.join(untrained)}. They are scored and count in the overall score, but the "
+            f"best epoch was chosen by {', '.join(trained)} alone."
+        )
     small = [f"{name} ({len(task.targets)})" for name, task in run.tasks.items() if len(task.targets) < 200]
     if small:
         found.append(f"Few dev rows: {', '.join(small)}. Differences smaller than the intervals mean nothing.")

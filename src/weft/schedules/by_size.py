@@ -13,17 +13,19 @@ from weft.schedules.base import Feed, Round, ScheduleOptions, Segment
 
 
 class _BySizeOptions(ScheduleOptions):
+    """Tasks are drawn by their size `n_i`: the number of batches in one pass over the task's rows."""
+
     rounds_per_epoch: int | None = Field(default=None, ge=1)
     """forward passes in an epoch; as many as all sets have batches unless said"""
 
     def draw(self, feed: Feed, exponent: Callable[[int], float]) -> list[Segment]:
-        """Each round is one batch of one task, `p_i ~ N_i ** exponent(epoch)`."""
+        """Each round is one batch of one task, `p_i ~ n_i ** exponent(epoch)`."""
         draws = _Draws(feed, exponent, self.drop_last, self.rounds_per_epoch)
         return [Segment(draws.rounds, partial(draws.round, epoch), ends_epoch=True) for epoch in range(feed.epochs)]
 
 
 class ProportionalConfig(_BySizeOptions):
-    """`p_i ~ N_i`: every row of every set is equally likely to be next."""
+    """`p_i ~ n_i`: every set gets the same expected number of passes, whatever its batch size."""
 
     name: Literal["proportional"] = "proportional"
 
@@ -32,7 +34,7 @@ class ProportionalConfig(_BySizeOptions):
 
 
 class SquareRootConfig(_BySizeOptions):
-    """`p_i ~ sqrt(N_i)`: large sets still lead, small ones are not lost."""
+    """`p_i ~ sqrt(n_i)`: large sets still lead, small ones are not lost."""
 
     name: Literal["square-root"] = "square-root"
 
@@ -41,9 +43,10 @@ class SquareRootConfig(_BySizeOptions):
 
 
 class AnnealedConfig(_BySizeOptions):
-    """`p_i ~ N_i ^ alpha` with `alpha = 1 - 0.8 (e - 1) / (E - 1)`: by size at first, nearly equal at the end.
+    """`p_i ~ n_i ^ alpha` with `alpha = 1 - 0.8 (e - 1) / (E - 1)`: by size at first, nearly equal at the end.
 
-    Stickland and Murray, "BERT and PALs", 2019. With one epoch alpha is 1.
+    Stickland and Murray, "BERT and PALs", 2019, who count rows and have one batch size for all tasks. With one epoch
+    alpha is 1.
     """
 
     name: Literal["annealed"] = "annealed"
@@ -70,7 +73,7 @@ class _Draws:
         return [(stream.task, stream.batch(earlier))]
 
     def _draw(self, epoch: int) -> NDArray[np.int64]:
-        sizes = np.array([stream.size for stream in self.streams], dtype=np.float64)
+        sizes = np.array([stream.per_pass for stream in self.streams], dtype=np.float64)
         weights = sizes ** self.exponent(epoch)
         chosen = generator(self.feed.seed, self.feed.phase, "tasks", epoch)
         return chosen.choice(len(sizes), size=self.rounds, p=weights / weights.sum())

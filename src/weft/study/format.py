@@ -1,7 +1,6 @@
 """A study as a file: arms, seeds, a budget and claims."""
 
 import difflib
-import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -13,9 +12,7 @@ from pydantic import Field, field_validator, model_serializer, model_validator
 from weft.content import Content, parse_toml, read_text, toml_text
 from weft.errors import UserError
 from weft.library import library
-from weft.variants import Config, parse
-
-NAME = r"[A-Za-z][A-Za-z0-9_-]*"
+from weft.variants import Config, check_names, parse
 
 
 class Budget(Config):
@@ -57,6 +54,8 @@ class Arm(Config):
     """so much of the budget"""
     published: str | None = None
     """the shipped recipe whose published figures stand beside this arm's"""
+    unset: tuple[str, ...] = ()
+    """keys of the recipe that this arm leaves out, such as "tasks.similarity.head": their defaults hold"""
     changes: Content = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -71,6 +70,13 @@ class Arm(Config):
     @classmethod
     def _whole_keys(cls, changes: Content) -> Content:
         return whole_keys(changes)
+
+    @model_validator(mode="after")
+    def _unset_or_set(self) -> "Arm":
+        both = [key for key in self.unset if key in self.changes]
+        if both:
+            raise ValueError(f"`unset` leaves out {both[0]}, which the arm sets; keep one of the two")
+        return self
 
     @field_validator("published")
     @classmethod
@@ -87,6 +93,7 @@ class Arm(Config):
             "budget": None if self.budget is None else self.budget.model_dump(exclude_none=True),
             "share": None if self.share == 1 else self.share,
             "published": self.published,
+            "unset": list(self.unset) or None,
         }
         return {key: value for key, value in own.items() if value is not None} | self.changes
 
@@ -133,7 +140,7 @@ class Full(Config):
 
 
 class Study(Config):
-    name: str = Field(pattern=f"^{NAME}$")
+    name: str
     """how tables call it"""
     about: str = ""
     """what a reader should know before the tables"""
@@ -168,9 +175,9 @@ class Study(Config):
 
     @model_validator(mode="after")
     def _names(self) -> "Study":
+        check_names([self.name], "study name")
+        check_names(self.arms, "arm name")
         for name, arm in self.arms.items():
-            if not re.fullmatch(NAME, name):
-                raise ValueError(f"the arm {name!r} must be letters, digits, - and _, a letter first")
             if arm.recipe is None and self.base is None:
                 raise ValueError(f"arms.{name} has no `recipe`, and the study has no `base`")
         places = {"baseline": self.baseline}

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.labels import Targets
 from weft.errors import RunError
-from weft.evaluation.metrics import METRICS, Predictions
+from weft.evaluation.metrics import METRICS
 from weft.evaluation.together import resampled_together
+from weft.evaluation.truth import Predictions, Truth
 from weft.report.learning import conflicts
 from weft.report.run import read_run
 
@@ -22,7 +22,7 @@ Numbers = NDArray[np.float64]
 class TaskOutcome:
     """The answers of one run to the dev rows of one task."""
 
-    targets: Targets
+    truth: Truth
     predictions: Predictions
     metrics: tuple[str, ...]
     """the primary one first"""
@@ -97,10 +97,10 @@ class Outcomes:
         task, name = metric.split(".", 1)
         seeds = self.seeds(arm)
         own = [self.runs[arm, seed].tasks[task] for seed in seeds]
-        targets = own[0].targets
+        truth = own[0].truth
         sign = -1.0 if METRICS[name].lower_is_better else 1.0
-        values = np.array([METRICS[name].compute(targets, run.predictions) for run in own])
-        resampled = resampled_together(name, targets, [run.predictions for run in own], task)
+        values = np.array([METRICS[name].compute(truth, run.predictions) for run in own])
+        resampled = resampled_together(name, truth, [run.predictions for run in own], task)
         return Measured(seeds, sign * values, sign * resampled)
 
     def _overall(self, arm: str) -> Measured:
@@ -122,7 +122,7 @@ class Outcomes:
         for (arm, seed), run in self.runs.items():
             for task, own in run.tasks.items():
                 name, other = first.setdefault(task, (f"{arm}-{seed}", own))
-                same = np.array_equal(own.targets, other.targets)
+                same = np.array_equal(own.truth.targets, other.truth.targets)
                 if not same or not (own.texts is None or other.texts is None or own.texts == other.texts):
                     raise RunError(f"{task}: the dev rows of {arm}-{seed} are not those of {name}; nothing compares")
 
@@ -138,7 +138,7 @@ def read_outcome(folder: Path, metrics: Mapping[str, tuple[str, ...]]) -> RunOut
     if result is None or last is None or last["step"] != result["steps"] or result["best_step"] != result["steps"]:
         raise RunError(f"{folder}: was not scored at the end of its budget; move it away, and it is made again")
     tasks = {
-        name: TaskOutcome(task.targets, task.predictions, metrics[name], task.texts) for name, task in run.tasks.items()
+        name: TaskOutcome(task.truth, task.predictions, metrics[name], task.texts) for name, task in run.tasks.items()
     }
     cost: dict[str, Any] = {key: float(result[key]) for key in ("seconds", "tokens", "peak_memory")}
     pairs = {"|".join(pair.tasks): (pair.mean, pair.below_zero) for pair in conflicts(run)}

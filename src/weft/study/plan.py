@@ -9,17 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from weft.check import estimate_scoring, estimate_seconds
-from weft.content import Content, put
+from weft.check import estimate_scoring, estimate_seconds, times_seen
+from weft.content import Content, put, remove
 from weft.errors import UserError
 from weft.evaluation.metrics import choose_metrics
 from weft.experiment import Assembly, assemble
 from weft.recipe import Recipe, as_dict, parse_recipe, parse_setting, read_source, resolve
+from weft.schedules.plan import Plan
 from weft.study.format import Arm, Budget, Source, Study
 from weft.training.checkpoint import sha256
 
 SAMPLED = 2000
 """windows of a plan that are counted to turn a budget of examples or tokens into steps"""
+LOOK = 256
+"""after so many windows it is looked whether every row was seen: long plans need not be counted to their end"""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,11 @@ class PlannedArm:
     name: str
     recipe: Recipe
     steps: int
-    seconds: float
-    """about how long one run takes here, scoring included"""
+    train_rows: dict[str, "RowsSeen"]
+    training: float
+    """about how many seconds the steps of one run take here"""
+    scoring: float
+    """about how many seconds its scores take"""
     metrics: dict[str, tuple[str, ...]]
     """what is measured of each task, the primary metric first"""
     dev_rows: dict[str, int]
@@ -39,6 +45,23 @@ class PlannedArm:
     files: dict[str, str]
     """file that is read -> digest of its content"""
     notes: list[str]
+
+    @property
+    def seconds(self) -> float:
+        """about how long one run takes here"""
+        return self.training + self.scoring
+
+
+@dataclass(frozen=True)
+class RowsSeen:
+    """The train rows of a task that a run sees, counted over its plan with the recipe's own seed."""
+
+    of: int
+    """rows that there are"""
+    distinct: int
+    """rows that are seen at least once"""
+    drawn: int
+    """rows that are seen, each counted as often as it is"""
 
 
 @dataclass(frozen=True)
@@ -95,11 +118,12 @@ def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: st
         beside = source.folder / said
         _, base, content = read_source(beside if beside.is_file() else said)
     _keep(content, arm, where)
-    for key, value in {**study.set, **arm.changes}.items():
-        try:
-            put(content, key, value)
-        except ValueError as error:
-            raise UserError(f"{where}: {key}: {error}") from None
+    _change(content, study.set, where)
+    for key in arm.unset:
+        # a study that weft has resolved holds every arm's recipe as it came out
+        if not remove(content, key) and not study.data:
+            raise UserError(f"{where}.unset: found {key!r}, but the recipe does not set it; leave it out")
+    _change(content, arm.changes, where)
     recipe = resolve(parse_recipe(content | {"name": name}, where), base, data_dir, body)
     for task, config in recipe.tasks.items():
         if config.data.dev_fraction is not None:
@@ -108,6 +132,14 @@ def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: st
                 "all runs on the same rows; name a dev file"
             )
     return recipe
+
+
+def _change(content: Content, changes: Content, where: str) -> None:
+    for key, value in changes.items():
+        try:
+            put(content, key, value)
+        except ValueError as error:
+            raise UserError(f"{where}: {key}: {error}") from None
 
 
 def _keep(content: Content, arm: Arm, where: str) -> None:
@@ -129,7 +161,9 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
         name=name,
         recipe=recipe,
         steps=steps,
-        seconds=estimate_seconds(made.network, made.plan, tokens_per_row(made)) + estimate_scoring(made.network, dev),
+        train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
+        training=estimate_seconds(made.network, made.plan, tokens_per_row(made)),
+        scoring=estimate_scoring(made.network, dev),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},
@@ -140,6 +174,18 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
         },
         notes=made.notes,
     )
+
+
+def rows_seen(plan: Plan, sizes: dict[str, int]) -> dict[str, RowsSeen]:
+    """A budget spreads its windows over all epochs of the recipe, so rows may come again before all were seen once."""
+    seen = {task: np.zeros(size, dtype=bool) for task, size in sizes.items()}
+    for step in range(plan.steps):
+        if step % LOOK == 0 and all(own.all() for own in seen.values()):
+            break
+        for part in plan.window(step).parts:
+            seen[part.task][part.rows] = True
+    drawn = {task: round(times * sizes[task]) for task, times in times_seen(plan, sizes)}
+    return {task: RowsSeen(sizes[task], int(own.sum()), drawn[task]) for task, own in seen.items()}
 
 
 def steps_of(recipe: Recipe, budget: Budget, device: str = "auto") -> int:
@@ -203,18 +249,26 @@ def describe(plan: StudyPlan) -> Iterator[str]:
     yield f"{study.name}: {len(plan.arms)} arms x {len(study.seeds)} seeds ({seeds}), {study.budget} each"
     width = max(map(len, plan.arms))
     for arm in plan.arms.values():
-        changed = ", ".join(f"{key} = {_short(value)}" for key, value in study.arms[arm.name].changes.items())
-        yield f"  {arm.name:<{width}}  {arm.steps:,} steps, about {_duration(arm.seconds)} a run  {changed}".rstrip()
-    rows = {task: count for arm in plan.arms.values() for task, count in arm.dev_rows.items()}
-    yield "scored once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in rows.items())
+        own = study.arms[arm.name]
+        changed = [f"{key} = {_short(value)}" for key, value in own.changes.items()]
+        changed += [f"{key} unset" for key in own.unset]
+        cost = f"{arm.steps:,} steps, about {duration_words(arm.seconds)} a run"
+        yield f"  {arm.name:<{width}}  {cost}  {', '.join(changed)}".rstrip()
+        rows = [
+            f"{seen.distinct:,} distinct of {seen.of:,} {task} ({seen.drawn:,} drawn)"
+            for task, seen in arm.train_rows.items()
+        ]
+        yield f"  {'':<{width}}  train rows: {', '.join(rows)}"
+    dev = {task: count for arm in plan.arms.values() for task, count in arm.dev_rows.items()}
+    yield "scored once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in dev.items())
     for number, claim in enumerate(study.claims, start=1):
         yield f"claim {number}: {claim.text} ({claim.better} against {claim.worse} by {claim.metric})"
-    yield f"{len(plan.arms) * len(study.seeds)} runs, about {_duration(plan.seconds)} in all on this machine"
+    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration_words(plan.seconds)} in all on this machine"
 
 
 def _short(value: Any) -> str:
     return str(value.get("name", value)) if isinstance(value, dict) else str(value)
 
 
-def _duration(seconds: float) -> str:
+def duration_words(seconds: float) -> str:
     return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

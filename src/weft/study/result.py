@@ -1,13 +1,14 @@
 """What is in study.json: every figure of a study, as plain values."""
 
 import math
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from weft.content import Content
 from weft.evaluation import bootstrap
-from weft.evaluation.metrics import METRICS
+from weft.evaluation.metrics import METRICS, overall_range
 from weft.library import library
 from weft.study.claims import Verdict, judge
 from weft.study.outcomes import Measured, Outcomes
@@ -93,11 +94,13 @@ def _arm(plan: StudyPlan, arm: PlannedArm, outcomes: Outcomes) -> Content:
     published = library()[name].published if name is not None else None
     return {
         "changes": study_arm.changes,
+        "unset": list(study_arm.unset),
         "tasks": list(arm.recipe.tasks),
         "steps": arm.steps,
+        "train_rows": {task: asdict(rows) for task, rows in arm.train_rows.items()},
         "seeds": list(seeds),
         "metrics": {
-            metric: _score(metric, outcomes.measured(arm.name, metric))
+            metric: _score(arm, metric, outcomes.measured(arm.name, metric))
             for metric in measured_metrics(plan, arm)
             if seeds
         },
@@ -112,13 +115,14 @@ def _arm(plan: StudyPlan, arm: PlannedArm, outcomes: Outcomes) -> Content:
     }
 
 
-def _score(metric: str, measured: Measured) -> Content:
-    lower = metric != "overall" and METRICS[metric.split(".", 1)[1]].lower_is_better
-    sign = -1.0 if lower else 1.0
+def _score(arm: PlannedArm, metric: str, measured: Measured) -> Content:
+    if metric == "overall":
+        sign, bounds = 1.0, overall_range({task: names[0] for task, names in arm.metrics.items()})
+    else:
+        entry = METRICS[metric.split(".", 1)[1]]
+        sign, bounds = (-1.0 if entry.lower_is_better else 1.0), entry.range
     own = estimate(measured)
-    low, high = own.interval if own is not None else (None, None)
-    if own is not None and lower:
-        low, high = -own.interval[1], -own.interval[0]
+    low, high = (None, None) if own is None else replace(own, value=sign * own.value).within(*bounds)
     values = (sign * measured.values).tolist()
     return {
         "mean": _known(float(np.mean(values))),
@@ -157,7 +161,7 @@ def _conflicts(arm: str, outcomes: Outcomes) -> list[Content]:
         cosines = np.array([own[pair][0] for own in logged if pair in own])
         # every step has its own rows, so the seeds are all there is to draw again
         own = estimate(Measured(tuple(range(len(cosines))), cosines, np.repeat(cosines[None], 2, axis=0)))
-        low, high = own.interval if own is not None else (None, None)
+        low, high = own.within(-1.0, 1.0) if own is not None else (None, None)
         opposed = float(np.mean([own[pair][1] for own in logged if pair in own]))
         verdict = "undecided" if low is None or low <= 0 <= (high or 0.0) else "conflict" if low < 0 else "agree"
         entry: dict[str, Any] = {"tasks": pair.split("|"), "cosine": float(cosines.mean()), "low": low, "high": high}

@@ -23,6 +23,7 @@ from weft.study.result import study_result
 from weft.study.tables import markdown
 from weft.study.worker import Job, is_done
 from weft.training.run_folder import RunFolder
+from weft.variants import file_name
 
 Said = Callable[[str], None]
 SHOWN, LETTERS = 6, 80
@@ -60,7 +61,7 @@ def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> Content:
 
 
 def run_folder(out: Path, arm: PlannedArm, seed: int) -> Path:
-    return out / "runs" / f"{arm.name}-{seed}"
+    return out / "runs" / f"{file_name(arm.name)}-{seed}"
 
 
 def _refuse_other_study(plan: StudyPlan, out: Path) -> None:
@@ -114,7 +115,7 @@ def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | 
         recipe=as_dict(arm.recipe.model_copy(update={"seed": seed})),
         steps=arm.steps,
         out=str(run_folder(out, arm, seed).resolve()),
-        log=str((out / "logs" / f"{name}.log").resolve()),
+        log=str((out / "logs" / f"{file_name(name)}.log").resolve()),
         device=plan.device,
         threads=threads,
     )

@@ -8,21 +8,56 @@ from weft.errors import UserError
 from weft.experiment import assemble
 from weft.recipe import Recipe, as_dict
 from weft.study.format import Arm, Budget, Claim, Source, Study
-from weft.study.plan import per_step, tokens_per_row
+from weft.study.plan import StudyPlan, duration_words, per_step, plan_study, tokens_per_row
 
 SHARED = "shared"
 LOGGED = 50
 """steps of a run on which the conflicts of the tasks' gradients are logged"""
 
 
-def sharing_study(recipe: Recipe, *, seeds: Sequence[int], steps: int | None, device: str = "auto") -> Source:
-    """The recipe beside one arm for each task at equal steps, and one at equal compute.
+def sharing_study(
+    recipe: Recipe,
+    *,
+    seeds: Sequence[int],
+    steps: int | None,
+    tasks: Sequence[str] = (),
+    max_seconds: float | None = None,
+    device: str = "auto",
+) -> Source:
+    """The recipe beside one arm for each of `tasks` (all by default) at equal steps, and one at equal compute.
 
     At equal steps a task's own body takes as many steps as the shared one. At equal compute it reads as many tokens as
-    the shared one reads of all tasks together.
+    the shared one reads of all tasks together. With `max_seconds` every arm trains less, by one factor, until the
+    whole study is estimated to take no longer.
     """
     if len(recipe.tasks) < 2:
         raise UserError(f"sharing: {recipe.name} has one task; there is nothing that shares its body")
+    unknown = [task for task in tasks if task not in recipe.tasks]
+    if unknown:
+        raise UserError(f"--task {unknown[0]}: expected some of {', '.join(recipe.tasks)}")
+    chosen = [task for task in recipe.tasks if task in tasks] or list(recipe.tasks)
+    source = _study(recipe, chosen, seeds, steps, device)
+    if max_seconds is None:
+        return source
+    plan = plan_study(source, device=device)
+    share = _affordable(plan, max_seconds)
+    return source if share >= 1 else _study(recipe, chosen, seeds, int(share * plan.arms[SHARED].steps), device)
+
+
+def _affordable(plan: StudyPlan, seconds: float) -> float:
+    """How much of a plan's steps can be trained in so many seconds, by its own estimate."""
+    scoring = len(plan.study.seeds) * sum(arm.scoring for arm in plan.arms.values())
+    share = (seconds - scoring) / (plan.seconds - scoring)
+    if share * plan.arms[SHARED].steps < 1:
+        least = scoring + (plan.seconds - scoring) / plan.arms[SHARED].steps
+        raise UserError(
+            f"--max-time: scores and a single step of {len(plan.arms)} arms x {len(plan.study.seeds)} seeds take about "
+            f"{duration_words(least)}; allow more time, or ask for less with --task, --seeds or --set dev_rows=N"
+        )
+    return share
+
+
+def _study(recipe: Recipe, tasks: Sequence[str], seeds: Sequence[int], steps: int | None, device: str) -> Source:
     made = assemble(recipe, steps=steps, device=device)
     tokens = round(per_step(made, tokens_per_row(made)) * made.plan.steps)
     mixed = any(
@@ -31,7 +66,7 @@ def sharing_study(recipe: Recipe, *, seeds: Sequence[int], steps: int | None, de
     every = {"log.conflicts_every": max(1, made.plan.steps // LOGGED)} if mixed else {}
     arms = {SHARED: Arm(recipe=as_dict(recipe), changes=every)}
     claims = []
-    for task in recipe.tasks:
+    for task in tasks:
         metric = f"{task}.{made.network.task(task).metrics[0]}"
         for suffix, words, budget in (
             ("steps", "at equal steps", None),

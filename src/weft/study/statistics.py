@@ -16,14 +16,17 @@ b_s being the spread of one seed's score, and b_m that of the arm's mean, when r
     c**2 = (mean of b_s**2 - b_m**2) / (S - 1)
 
 s is known from S numbers only, so intervals are those of Student's t, with the degrees of freedom that Satterthwaite's
-rule gives to such a sum: few where the seeds are all that matters, more the more the rows do.
+rule gives to such a sum: few where the seeds are all that matters, more the more the rows do. The interval of a score
+(not of a difference) is computed on a scale without bounds, so that it stays within what the metric can be.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
+from scipy.special import expit
 
 from weft.evaluation import bootstrap
 from weft.study.outcomes import Measured, Numbers
@@ -45,8 +48,27 @@ class Estimate:
     @property
     def interval(self) -> tuple[float, float]:
         """95 %"""
-        reach = float(stats.t.ppf(1 - LEVEL / 2, self.freedom)) * self.error
-        return self.value - reach, self.value + reach
+        return self.value - self._reach, self.value + self._reach
+
+    @property
+    def _reach(self) -> float:
+        return float(stats.t.ppf(1 - LEVEL / 2, self.freedom)) * self.error
+
+    def within(self, low: float, high: float) -> tuple[float, float]:
+        """95 % of a score that lies between `low` and `high`, so that the interval does too.
+
+        It is Student's t on a scale without bounds: log((x - low) / (high - x)), which for a correlation is twice
+        Fisher's z; log(x - low) where there is no upper bound. The standard error there is this one times the slope.
+        """
+        below, above = self.value - low, high - self.value
+        if below <= 0 or above <= 0:  # on a bound the slope is infinite
+            return max(self.interval[0], low), min(self.interval[1], high)
+        if math.isinf(high):
+            ends = [low + below * math.exp(end / below) for end in (-self._reach, self._reach)]
+        else:
+            middle, slope = math.log(below / above), (high - low) / (below * above)
+            ends = [low + (high - low) * float(expit(middle + slope * end)) for end in (-self._reach, self._reach)]
+        return ends[0], ends[1]
 
     def p(self, null: float) -> float:
         """How likely a value so far from `null`, on either side, is if the truth is `null`."""

@@ -1,9 +1,10 @@
 """A study's tables in words and figures, made from study.json alone: Markdown, and what the page shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.content import Content
+from weft.evaluation.metrics import explain
 from weft.report.words import duration
 
 Table = tuple[list[str], list[list[str]]]
@@ -95,7 +96,7 @@ def short(result: Content) -> list[tuple[str, Table]]:
 def _with_half(score: Content | None) -> str:
     if score is None or score["mean"] is None:
         return "–"
-    return f"{score['mean']:.3f}" + (f" ±{score['mean'] - score['low']:.3f}" if score["low"] is not None else "")
+    return f"{score['mean']:.3f}" + (f" ±{(score['high'] - score['low']) / 2:.3f}" if score["low"] is not None else "")
 
 
 def difference_table(result: Content) -> Table:
@@ -145,7 +146,10 @@ def conflict_table(result: Content) -> Table:
 
 
 def change_table(result: Content) -> Table:
-    rows = [[name, key, str(value)] for name, arm in result["arms"].items() for key, value in arm["changes"].items()]
+    rows = []
+    for name, arm in result["arms"].items():
+        rows += [[name, key, str(value)] for key, value in arm["changes"].items()]
+        rows += [[name, key, "unset"] for key in arm["unset"]]
     return ["arm", "key", "value"], rows
 
 
@@ -168,7 +172,19 @@ def reading(result: Content) -> list[str]:
         f"A claim is decided when its p, corrected by Holm's rule for {len(result['claims'])} at once, is below 0.05. "
         "The intervals, and the differences to the baseline, are not corrected.",
         "Smallest visible: the true difference that this study would have found four times out of five.",
+        *_explained(result["arms"][result["baseline"]]["metrics"]),
     ]
+
+
+def _explained(metrics: Iterable[str]) -> list[str]:
+    """How an arm's overall score is formed, and what its metrics average over."""
+    measured: dict[str, list[str]] = {}
+    for task, _, metric in (name.partition(".") for name in metrics if name != "overall"):
+        measured.setdefault(task, []).append(metric)  # a task's primary metric stands first
+    if not measured:
+        return []
+    formula, *averages = explain(measured, {})
+    return [formula, *averages] if "overall" in metrics else averages
 
 
 def problems(result: Content) -> list[str]:

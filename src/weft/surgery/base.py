@@ -12,7 +12,9 @@ class Surgery:
     """A weighting of TorchJD. The Gramian is all it needs, so it costs m gradients and m (m + 1) / 2 dot products.
 
     A window with one task passes unchanged. Methods that draw use torch's global generator, which the step has set
-    from the window's seed.
+    from the window's seed. The Gramian is divided by its trace first: the weights of `c` times the gradients are the
+    weights of the gradients, but some solvers have an absolute tolerance (CAGrad returns zeros and UPGrad the mean for
+    a trace below 1e-4).
     """
 
     def __init__(self, weighting: GramianWeighting) -> None:
@@ -21,4 +23,5 @@ class Surgery:
     def __call__(self, gramian: Tensor) -> Tensor:
         if len(gramian) == 1 or not gramian.any():  # nothing to combine
             return gramian.new_ones(len(gramian))
-        return self.weighting(gramian.double()).to(gramian)
+        exact = gramian.double()
+        return self.weighting(exact / exact.trace()).to(gramian)

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from weft.data.config import DataField
 from weft.data.labels import Kind, canonical
@@ -74,6 +74,13 @@ class TaskConfig(Config):
     """scales the task's own gradient layer by layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`"""
     metrics: tuple[str, ...] | None = None
     """what is measured; the first one counts in the overall score"""
+    positive: str | None = None
+    """of two classes the one that f1-positive, precision, recall and the report's threshold are about"""
+
+    @field_validator("positive", mode="before")
+    @classmethod
+    def _as_a_label(cls, value: Any) -> Any:
+        return canonical(str(value)) if isinstance(value, str | int | float) else value
 
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":

@@ -26,8 +26,14 @@ def head_tensors(network: Network) -> dict[str, Tensor]:
 
 def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:
     """A body under Hugging Face's names; its first `layers` alone if they are given."""
-    state = {name: tensor.detach().cpu() for name, tensor in body.named_parameters()}
-    return to_hugging_face(state, body.shape.layers if layers is None else layers)
+    kept = body.shape.layers if layers is None else layers
+    dropped = tuple(f"layers.{k}." for k in range(kept, body.shape.layers))
+    # parameters and persistent buffers; `to_hugging_face` fails if one of them has no place in the file
+    state = {name: tensor.detach().cpu() for name, tensor in body.state_dict().items() if not name.startswith(dropped)}
+    if not body.embeddings.use_segments:  # others embed the second text as type 1, which must mean the same
+        types = state["embeddings.segments.weight"]
+        state["embeddings.segments.weight"] = types[:1].repeat(len(types), 1)
+    return to_hugging_face(state, kept)
 
 
 def save_weights(network: Network, folder: Path) -> None:

@@ -8,7 +8,7 @@ from weft.errors import UserError
 from weft.evaluation.metrics import choose_metrics
 from weft.losses.base import Loss
 from weft.nn.body import Body
-from weft.nn.dropout import Dropout
+from weft.nn.dropout import drop_alike
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
@@ -41,7 +41,7 @@ class Task(nn.Module):
         self.metrics = metrics
         self.layer = layer
         self.pooling = pooling
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
         self.head = head
         self.loss = loss
         self.regularizer = regularizer
@@ -67,7 +67,7 @@ class Task(nn.Module):
 
     def outputs(self, vectors: list[Tensor]) -> Tensor:
         """[n, k] from one vector for each row, or two"""
-        dropped = [self.dropout(side) for side in vectors]
+        dropped = drop_alike(vectors, self.dropout) if self.training else vectors
         output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None)
         return output
 

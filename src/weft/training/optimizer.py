@@ -24,6 +24,8 @@ class OptimizerConfig(Config):
     """the heads' own highest rate; `lr` unless said"""
     weight_decay: float = Field(default=0.0, ge=0)
     """pull towards zero at each step, on all weights but LayerNorms and biases"""
+    decay_all: bool = False
+    """Whether weight decay acts on LayerNorms and biases too. Defaults to false."""
     betas: tuple[Share, Share] = (0.9, 0.999)
     """AdamW's memory of gradients and of their squares"""
     eps: float = Field(default=1e-8, gt=0)
@@ -62,7 +64,7 @@ def build_optimizer(
     groups: dict[tuple[float, float | None, bool], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         if any(mode.trains(name) for mode in modes):
-            decays = parameter.ndim > 1  # LayerNorms, biases and single learnt numbers do not
+            decays = config.decay_all or parameter.ndim > 1  # LayerNorms, biases and single learnt numbers do not
             peak = None if name.startswith("body.") else config.head_lr
             groups.setdefault((rate_factor(name, config, layers), peak, decays), []).append(parameter)
     if not groups:

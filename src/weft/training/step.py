@@ -1,5 +1,6 @@
 """One optimizer step on one window."""
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from weft.data.dataset import Dataset
 from weft.errors import RunError
-from weft.penalties.base import Penalty
+from weft.penalties.base import OutputPenalty, Penalty, WeightPenalty
 from weft.randomness import derive, seeded
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
@@ -30,7 +31,9 @@ class StepReport:
     """What is worth knowing of a step."""
 
     losses: dict[str, float]
-    """each task's raw loss, averaged over its rows in the window"""
+    """each task's raw loss, averaged over its rows in the window; the regularizer's term is not in it"""
+    terms: dict[str, float]
+    """the regularizer's term of each task that has one, averaged likewise and weighted by its lambda"""
     tokens: int
     norm: float
     """of the whole gradient, before clipping"""
@@ -53,6 +56,17 @@ class LogConfig(Config):
         if self.conflicts_by_layer and self.conflicts_every is None:
             raise ValueError("conflicts_by_layer needs conflicts_every")
         return self
+
+
+@dataclass
+class Totals:
+    """What the passes of a window add up."""
+
+    losses: Tensor
+    """[m] each task's loss: the mean over all of its rows in the window"""
+    terms: Tensor
+    """[m] likewise, of the regularizers' terms"""
+    tokens: int = 0
 
 
 class Step:
@@ -94,8 +108,10 @@ class Step:
         """whether the update itself needs the tasks' gradients apart; if not, all tasks share one pass"""
         self.log = log or LogConfig()
         self.penalties = nn.ModuleList(penalties)
+        self.on_weights = [penalty for penalty in penalties if isinstance(penalty, WeightPenalty)]
+        self.on_outputs = [penalty for penalty in penalties if isinstance(penalty, OutputPenalty)]
         for penalty in penalties:
-            penalty.prepare(list(network.named_parameters()))
+            penalty.prepare(network)
         # it pays on a CPU, and nothing but this process's lookups may add to a kept gradient
         alone = not penalties and processes.count == 1
         network.body.embeddings.tokens.keeps_gradient = alone and device.type == "cpu"
@@ -108,7 +124,7 @@ class Step:
         slopes = self.weighting.slopes(window.tasks, next(self.network.parameters()))
         self.optimizer.zero_grad(set_to_none=True)
         conflicts = self._conflicts(window, slopes)
-        losses, tokens = self._gradients(window, slopes)
+        totals = self._gradients(window, slopes)
         if self.keeps_apart:
             conflicts = self._measure() if self._is_logged(window) else None
             with seeded(self.seed, window.step, "all", "surgery"):
@@ -118,77 +134,88 @@ class Step:
         self.scaler.unscale_(self.optimizer)
         # With no limit the norm is only measured. An infinite or undefined one ends the run before any weight moves.
         norm = self._clipped_norm()
-        self._stop_on_bad_numbers(window, losses, norm)
+        self._stop_on_bad_numbers(window, totals, norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.weighting.observe(losses, window.tasks)
-        for penalty in self._penalties():
-            penalty.after_step(self._training())
-        by_task = dict(zip(window.tasks, losses.tolist(), strict=True))
-        return StepReport(by_task, tokens, norm, dict(zip(window.tasks, slopes.tolist(), strict=True)), conflicts)
+        self.weighting.observe(totals.losses, window.tasks)
+        for penalty in (*self.on_weights, *self.on_outputs):
+            penalty.after_step(self.network)
+        losses, terms, weights = (
+            dict(zip(window.tasks, numbers.tolist(), strict=True)) for numbers in (totals.losses, totals.terms, slopes)
+        )
+        terms = {task: term for task, term in terms.items() if self.network.task(task).regularizer is not None}
+        return StepReport(losses, terms, totals.tokens, norm, weights, conflicts)
 
     def prepare(self, window: Window) -> None:
         """Make the batches of a coming window while the present one computes."""
         self.ahead.prepare(self.processes.share(window))
 
-    def _gradients(self, window: Window, slopes: Tensor) -> tuple[Tensor, int]:
-        """Leave the window's gradient on the parameters; return its tasks' losses [m] and number of tokens.
+    def _gradients(self, window: Window, slopes: Tensor) -> Totals:
+        """Leave the window's gradient on the parameters; return what its passes add up.
 
-        If the recipe keeps gradients apart, those of the body are left in `self.apart`.
+        If the recipe keeps gradients apart, those of the body are left in `self.apart`. A weighting that learns or
+        remembers sees the raw losses: a regularizer's term is scaled with its task's loss, but is no part of it.
         """
-        totals = torch.zeros_like(slopes)
-        tokens = 0
+        totals = Totals(torch.zeros_like(slopes), torch.zeros_like(slopes))
         if self.keeps_apart:
-            tokens = self._backward_apart(window, slopes, totals)
+            self._backward_apart(window, slopes, totals)
         else:
             for parts in self.processes.share(window).micros:
                 for who, group in self._groups(parts):
-                    tokens += self._backward(window, group, who, slopes, totals)
-        totals, tokens = self._over_all_processes(totals, tokens)
+                    self._backward(window, group, who, slopes, totals)
+        self._over_all_processes(totals)
         if any(parameter.requires_grad for parameter in self.weighting.parameters()):
-            own = self.weighting(totals, window.tasks).sum()
+            own = self.weighting(totals.losses, window.tasks).sum()
             self.scaler.scale(own).backward()  # its own parameters, now that the losses are known
-        return totals, tokens
+        return totals
 
-    def _over_all_processes(self, totals: Tensor, tokens: int) -> tuple[Tensor, int]:
+    def _over_all_processes(self, totals: Totals) -> None:
         """Losses, tokens and gradients of all shares; those on the body are summed already if they are kept apart."""
         module: nn.Module = self.network.tasks if self.keeps_apart else self.network
         self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
-        numbers = torch.cat([totals.double(), totals.new_tensor([tokens], dtype=torch.float64)])
+        tokens = totals.losses.new_tensor([totals.tokens], dtype=torch.float64)
+        numbers = torch.cat([totals.losses.double(), totals.terms.double(), tokens])
         self.processes.sum(numbers)
-        return numbers[:-1].to(totals), int(numbers[-1])
+        totals.losses, totals.terms = (part.to(totals.losses) for part in numbers[:-1].chunk(2))
+        totals.tokens = int(numbers[-1])
 
-    def _backward_apart(self, window: Window, slopes: Tensor, totals: Tensor) -> int:
+    def _backward_apart(self, window: Window, slopes: Tensor, totals: Totals) -> None:
         """Task by task, the body's gradients collected after each."""
-        tokens = 0
         parts = self.processes.share(window).parts
         for task in window.tasks:
             for part in parts:
                 if part.task == task:
-                    tokens += self._backward(window, [part], task, slopes, totals)
+                    self._backward(window, [part], task, slopes, totals)
             self.apart.collect(task)
-        return tokens
 
-    def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Tensor) -> int:
-        """One pass through the body and back; adds the losses to `totals` and returns the number of tokens."""
+    def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Totals) -> None:
+        """One pass through the body and back; adds what it finds to `totals`."""
         batches = [self.ahead.batch(window.step, part).to(self.device) for part in parts]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
-            if self.network.task(parts[0].task).regularizer is None:
-                with seeded(self.seed, *place, "dropout"):
-                    outputs = self.network(batches)
-                losses = [
-                    self.network.task(batch.task).losses(output, batch.target)
-                    for batch, output in zip(batches, outputs, strict=True)
-                ]
-            else:
-                losses = [self._regularized(batches[0], place)]
+            embedded, outputs = self._forward(self.network, batches, place)
+            losses = [
+                self.network.task(batch.task).losses(output, batch.target)
+                for batch, output in zip(batches, outputs, strict=True)
+            ]
+            terms = [self._regularize(batches[0], place, embedded, outputs[0])] if self._is_regularized(parts) else []
+            penalty = self._penalize_outputs(window, batches, place, outputs)
         shares = self._shares(window, batches, losses)
-        loss = (shares * slopes).sum()
+        extra = self._shares(window, batches[: len(terms)], terms)
+        loss = ((shares + extra) * slopes).sum() + penalty
         if loss.requires_grad:  # with a frozen body, a head without parameters has nothing to learn
             self.scaler.scale(loss).backward()
-        totals += shares.detach()
-        return sum(len(text.ids) for batch in batches for text in batch.texts)
+        totals.losses += shares.detach()
+        totals.terms += extra.detach()
+        totals.tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
+
+    def _forward(self, network: Network, batches: list[Batch], place: Place) -> tuple[Tensor, list[Tensor]]:
+        """What enters the body and what comes out; the place alone decides the dropout masks, whatever the network."""
+        encoded = Encoded.join([text for batch in batches for text in batch.texts])
+        with seeded(self.seed, *place, "embedding dropout"):
+            embedded = network.body.embed(encoded)
+        with seeded(self.seed, *place, "dropout", 0):
+            return embedded, network.outputs(embedded, encoded, batches)
 
     def _is_logged(self, window: Window) -> bool:
         every = self.log.conflicts_every
@@ -198,7 +225,7 @@ class Step:
         """Where the update itself takes one pass for all tasks, the log takes passes of its own and leaves no trace."""
         if self.keeps_apart or not self._is_logged(window):
             return None
-        self._backward_apart(window, slopes, torch.zeros_like(slopes))
+        self._backward_apart(window, slopes, Totals(torch.zeros_like(slopes), torch.zeros_like(slopes)))
         found = self._measure()
         self.apart.forget()
         self.optimizer.zero_grad(set_to_none=True)  # the heads have gathered gradients too
@@ -213,14 +240,18 @@ class Step:
         together: list[Part] = []
         alone: list[tuple[str, list[Part]]] = []
         for part in parts:
-            if self.network.task(part.task).regularizer is None:
-                together.append(part)
-            else:
+            if self._is_regularized([part]):
                 alone.append((part.task, [part]))
+            else:
+                together.append(part)
         return ([("all", together)] if together else []) + alone
 
-    def _regularized(self, batch: Batch, place: Place) -> Tensor:
-        """[n] losses of a task with its regularizer's term on each row."""
+    def _is_regularized(self, parts: list[Part]) -> bool:
+        """Whether a pass over these parts has a regularizer's term; its task is then alone in the pass."""
+        return self.network.task(parts[0].task).regularizer is not None
+
+    def _regularize(self, batch: Batch, place: Place, embedded: Tensor, output: Tensor) -> Tensor:
+        """[n] the regularizer's term of each row of a task."""
         task = self.network.task(batch.task)
         assert task.regularizer is not None
         encoded = Encoded.join(batch.texts)
@@ -229,12 +260,22 @@ class Step:
             with seeded(self.seed, *place, "dropout", draw):
                 return self.network.outputs(embedded, encoded, [batch])[0]
 
-        with seeded(self.seed, *place, "embedding dropout"):
-            embedded = self.network.body.embed(encoded)
-        output = run(embedded, 0)
         with seeded(self.seed, *place, "regularizer"):
             term: Tensor = task.regularizer(run, embedded, output, task.divergence)
-        return task.losses(output, batch.target) + term
+        return term
+
+    def _penalize_outputs(self, window: Window, batches: list[Batch], place: Place, outputs: list[Tensor]) -> Tensor:
+        """What these rows add to the penalties that compare the outputs with those of an earlier model."""
+        total = next(self.network.parameters()).new_zeros(())
+        for penalty in self.on_outputs:
+            with torch.no_grad():
+                _, earlier = self._forward(penalty.earlier(self.network), batches, place)
+            distances = [
+                penalty(output, before, self.network.task(batch.task).divergence)
+                for batch, output, before in zip(batches, outputs, earlier, strict=True)
+            ]
+            total = total + self._shares(window, batches, distances).sum()
+        return total
 
     def _shares(self, window: Window, batches: list[Batch], losses: list[Tensor]) -> Tensor:
         """[m] what these batches add to each task's loss: a sum over rows, divided by all of the task's rows."""
@@ -246,10 +287,10 @@ class Step:
 
     def _penalize(self) -> None:
         """What belongs to no task comes after the tasks' gradients have been combined."""
-        if self.penalties:
-            total = torch.stack([penalty(self._training()) for penalty in self._penalties()]).sum()
-            if total.requires_grad:  # not in a phase where nothing that pays is trained
-                self.scaler.scale(total).backward()
+        for penalty in self.on_weights:
+            cost: Tensor = penalty(self._training())
+            if cost.requires_grad:  # not in a phase where nothing that pays is trained
+                self.scaler.scale(cost).backward()
 
     def _clipped_norm(self) -> float:
         """The norm of the whole gradient, before it is cut to `clip`."""
@@ -259,18 +300,16 @@ class Step:
             nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
         return float(norm)
 
-    def _penalties(self) -> list[Penalty]:
-        return [penalty for penalty in self.penalties if isinstance(penalty, Penalty)]
-
     def _training(self) -> list[tuple[str, nn.Parameter]]:
         return [(name, p) for name, p in self.network.named_parameters() if p.requires_grad]
 
     def _autocast(self) -> AbstractContextManager[object]:
         return torch.autocast(self.device.type, self.mixed) if self.mixed is not None else nullcontext()
 
-    def _stop_on_bad_numbers(self, window: Window, losses: Tensor, norm: float) -> None:
-        bad = [task for task, loss in zip(window.tasks, losses.tolist(), strict=True) if not _finite(loss)]
-        if not bad and (_finite(norm) or self.scaler.is_enabled()):
+    def _stop_on_bad_numbers(self, window: Window, totals: Totals, norm: float) -> None:
+        objectives = (totals.losses + totals.terms).tolist()
+        bad = [task for task, loss in zip(window.tasks, objectives, strict=True) if not math.isfinite(loss)]
+        if not bad and (math.isfinite(norm) or self.scaler.is_enabled()):
             return
         what = f"the loss of {', '.join(bad)}" if bad else "the gradient"
         rows = {part.task: part.rows.tolist() for part in window.parts if not bad or part.task in bad}
@@ -278,7 +317,3 @@ class Step:
             f"step {window.step + 1}: {what} is not a finite number; no weight of this step was changed. "
             f'A lower optimizer.lr, optimizer.clip or precision = "fp32" may help. Rows in the step: {rows}'
         )
-
-
-def _finite(value: float) -> bool:
-    return value - value == 0.0

@@ -1,9 +1,10 @@
 """The training loop."""
 
+import math
 import signal
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -15,8 +16,9 @@ from torch import nn
 
 from weft.data.dataset import Dataset
 from weft.errors import Interrupted, RunError
-from weft.evaluation.metrics import Predictions, decide, overall, score
+from weft.evaluation.metrics import overall, score
 from weft.evaluation.plane import Plane
+from weft.evaluation.truth import Predictions, decide
 from weft.schedules.plan import Plan
 from weft.tasks.engine import Engine
 from weft.tasks.inference import run_over
@@ -44,6 +46,10 @@ class Evaluation:
     """each task's loss over all rows, without dropout and regularizer; in training only, as the next"""
     planes: dict[str, Plane] = field(default_factory=dict)
     """each task's rows as their vectors lie in two dimensions"""
+    selection: float = math.nan
+    """the overall score of the tasks that train, by which the best checkpoint is chosen"""
+    untrained: tuple[str, ...] = ()
+    """tasks that are scored but get no batch in this run"""
 
 
 class Listener(Protocol):
@@ -67,6 +73,7 @@ class Trainer:
         plan: Plan,
         step: Step,
         rates: Rates,
+        untrained: Collection[str],
         modes: Sequence[TrainableConfig],
         run: RunFolder,
         settings: dict[str, Any],
@@ -83,6 +90,8 @@ class Trainer:
         self.plan = plan
         self.step = step
         self.rates = rates
+        self.untrained = untrained
+        """tasks that get no batch: they are scored, but have no say in which checkpoint is the best"""
         self.modes = modes
         """what trains in each phase"""
         self._phase: int | None = None
@@ -136,6 +145,7 @@ class Trainer:
                 "step": progress.step,
                 "epoch": self.plan.epoch(window.step),
                 "losses": report.losses,
+                **({"regularizers": report.terms} if report.terms else {}),
                 "lr": lr,
                 "norm": report.norm,
                 "tokens": report.tokens,
@@ -157,13 +167,13 @@ class Trainer:
         if not self.processes.leads:
             return
         progress = self.progress
-        evaluation = evaluate_network(self.network, self.dev, progress.step, self.step.device)
+        evaluation = self._selected(evaluate_network(self.network, self.dev, progress.step, self.step.device))
         seen: dict[str, Any] = {"losses": evaluation.losses}
         if self.train_sample:
             train = evaluate_network(self.network, self.train_sample, progress.step, self.step.device)
             seen |= {"train": train.scores, "train_losses": train.losses}
         # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
-        worth = evaluation.overall if np.isfinite(evaluation.overall) else -1.0
+        worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
         if is_best:
             progress.best_step, progress.best_score, progress.waited = progress.step, worth, 0
@@ -171,7 +181,8 @@ class Trainer:
         elif progress.step > 0:
             progress.waited += 1
         # untrained heads answer alike to everything; that is no news
-        warnings = dead_heads(evaluation, self.dev) if progress.step > 0 else []
+        trained = {name: dataset for name, dataset in self.dev.items() if name not in self.untrained}
+        warnings = dead_heads(evaluation, trained) if progress.step > 0 else []
         self.run.log(
             {
                 "event": "evaluation",
@@ -179,6 +190,8 @@ class Trainer:
                 "epoch": self.plan.epoch(progress.step - 1) if progress.step else 0,
                 "dev": evaluation.scores,
                 "overall": evaluation.overall,
+                "selection": evaluation.selection,
+                "untrained": list(evaluation.untrained),
                 **seen,
                 "best": is_best,
                 "warnings": warnings,
@@ -188,6 +201,13 @@ class Trainer:
         self.listener.evaluated(evaluation, is_best)
         for warning in warnings:
             self.listener.noted(warning)
+
+    def _selected(self, evaluation: Evaluation) -> Evaluation:
+        """With the score that chooses the best checkpoint. If no task is known to train, all of them count."""
+        untrained = tuple(task for task in evaluation.scores if task in self.untrained)
+        counted = [task for task in evaluation.scores if task not in untrained] or list(evaluation.scores)
+        primary = {task: self.network.task(task).primary for task in counted}
+        return replace(evaluation, selection=overall(evaluation.scores, primary), untrained=untrained)
 
     def _checkpoint(self) -> None:
         self._saved_at = self.progress.step
@@ -274,8 +294,8 @@ def _scored(
 def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
     """What must not pass for a score: undefined metrics, and heads that say the same of every row."""
     found = []
-    for task, scores in evaluation.scores.items():
-        undefined = [metric for metric, value in scores.items() if np.isnan(value)]
+    for task in dev:
+        undefined = [metric for metric, value in evaluation.scores[task].items() if np.isnan(value)]
         if undefined:
             found.append(
                 f"{task}: {', '.join(undefined)} cannot be computed (constant predictions or labels); "

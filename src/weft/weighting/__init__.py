@@ -8,12 +8,19 @@ from weft.variants import NAME_ALONE
 from weft.weighting.dwa import DynamicWeightAverageConfig
 from weft.weighting.fixed import FixedConfig
 from weft.weighting.mean import MeanConfig
+from weft.weighting.normalized import NormalizedConfig
 from weft.weighting.random import RandomConfig
 from weft.weighting.sum import SumConfig
 from weft.weighting.uncertainty import UncertaintyConfig
 
 WeightingConfig = Annotated[
-    SumConfig | MeanConfig | FixedConfig | UncertaintyConfig | DynamicWeightAverageConfig | RandomConfig,
+    SumConfig
+    | MeanConfig
+    | FixedConfig
+    | NormalizedConfig
+    | UncertaintyConfig
+    | DynamicWeightAverageConfig
+    | RandomConfig,
     Field(discriminator="name"),
     NAME_ALONE,
 ]

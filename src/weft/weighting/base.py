@@ -1,6 +1,7 @@
 """How the losses of a window's tasks become one."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -18,6 +19,8 @@ class Weighting(nn.Module, ABC):
 
     compares_tasks: ClassVar[bool] = False
     """whether it does nothing to a window that holds one task alone"""
+    heeds_scale: ClassVar[bool] = False
+    """whether losses of unlike scale are its business; if not, `weft check` warns of them"""
     idle_steps: int = 0
     """how many steps it does nothing at first"""
     lr: float | None = None
@@ -26,6 +29,9 @@ class Weighting(nn.Module, ABC):
     @abstractmethod
     def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:
         """[m] -> [m]"""
+
+    def calibrate(self, constants: Mapping[str, float]) -> None:
+        """Called once before training with each task's loss for its best constant answer."""
 
     def prepare(self, seed: int) -> None:
         """Called before each window, with a seed of the window's own, for methods that draw."""

@@ -12,6 +12,8 @@ from weft.weighting.base import Weighting
 class Fixed(Weighting):
     """`sum_i w_i l_i`."""
 
+    heeds_scale = True
+
     def __init__(self, weights: dict[str, float]) -> None:
         super().__init__()
         self.weights = weights

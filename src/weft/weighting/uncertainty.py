@@ -17,6 +17,8 @@ class Uncertainty(Weighting):
     one half. A task that is not in a window leaves its w untouched.
     """
 
+    heeds_scale = True
+
     def __init__(self, tasks: tuple[str, ...], start: float, lr: float) -> None:
         super().__init__()
         self.w = nn.ParameterDict({task: nn.Parameter(torch.tensor(start)) for task in tasks})

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.nn.dropout import Dropout, drop
+from weft.nn.dropout import Dropout, drop, drop_alike
 from weft.randomness import seeded
 
 
@@ -44,3 +44,13 @@ def test_nothing_happens_outside_of_training() -> None:
     values = torch.randn(5)
     assert module(values) is values
     assert drop(values, 0.0) is values
+
+
+def test_both_sides_of_a_pair_lose_the_same_entries() -> None:
+    first, second = torch.rand(40, 50) + 1, torch.rand(40, 50) + 1
+    with seeded(3, 0, 0, "x"):
+        one, two = drop_alike([first, second], 0.3)
+    assert torch.equal(one == 0, two == 0)
+    assert float((one == 0).float().mean()) == pytest.approx(0.3, abs=0.05)
+    torch.testing.assert_close(two[two != 0], second[two != 0] / 0.7)
+    assert drop_alike([first, second], 0.0)[1] is second

@@ -6,9 +6,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.tiny import write_body
-from weft.errors import UserError
+from weft.errors import RunError, UserError
 from weft.nn.body import Body, BodyShape
 from weft.nn.weights import from_hugging_face, load_body, read_shape, to_hugging_face
+from weft.tasks.store import body_tensors
 
 SMALL = BodyShape(vocabulary=11, width=8, layers=2, heads=2, inner=12, positions=9)
 
@@ -111,3 +112,29 @@ def test_dropout_of_the_checkpoint_unless_said(tmp_path: Path) -> None:
     assert load_body(tmp_path).embeddings.dropout.p == 0.2
     changed = load_body(tmp_path, dropout=0.4, attention_dropout=0.0)
     assert (changed.embeddings.dropout.p, changed.layers[0].attention_dropout) == (0.4, 0.0)
+
+
+def test_a_parameter_that_would_be_written_nowhere_stops_saving() -> None:
+    """A body that has grown a tensor must not lose it silently on its way to disk."""
+    body = Body(SMALL)
+    body.layers[1].gate = torch.nn.Parameter(torch.ones(3))
+    with pytest.raises(RunError, match=r"layers\.1\.gate has no name in a BERT checkpoint"):
+        body_tensors(body)
+    body.layers[1].gate = None
+    body.register_buffer("scale", torch.ones(1))
+    with pytest.raises(RunError, match="parameter scale has no name"):
+        body_tensors(body)
+    body.scale = None
+    assert body_tensors(body, layers=1).keys() < body_tensors(body).keys()
+
+
+def test_without_segments_both_texts_keep_the_pretrained_vector_of_type_0() -> None:
+    body = Body(SMALL).eval()
+    ids = torch.tensor([[1, 2, 3, 4]])
+    mask, types = torch.ones_like(ids), torch.tensor([[0, 0, 1, 1]])
+    all_first = body.padded(ids, mask, torch.zeros_like(types))[-1]
+    assert not torch.allclose(body.padded(ids, mask, types)[-1], all_first)
+    body.leave_segments_out()
+    torch.testing.assert_close(body.padded(ids, mask, types)[-1], all_first)
+    saved = body_tensors(body)["embeddings.token_type_embeddings.weight"]
+    assert torch.equal(saved, body.embeddings.segments.weight[:1].expand_as(saved))

@@ -321,3 +321,14 @@ def test_phases_follow_each_other_over_one_step() -> None:
 def test_schedules_that_do_not_fit_the_tasks(chosen: ScheduleOptions, message: str) -> None:
     with pytest.raises(UserError, match=message):
         chosen.segments(Feed({"a": 6, "b": 4}, {"a": 2, "b": 2}, 3, 1))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("batch_sizes", [(16, 16, 10), (16, 16, 16), (4, 32, 8)])
+def test_proportional_gives_every_set_the_same_number_of_passes(batch_sizes: tuple[int, ...]) -> None:
+    """Over many epochs each set is passed over as often as there are epochs, within what chance allows."""
+    sizes = {"a": 850, "b": 1400, "c": 600}
+    feed = Feed(sizes, dict(zip(sizes, batch_sizes, strict=True)), 60, 5)
+    plan = plan_of("proportional", feed)
+    seen = Counter(part.task for step in range(plan.steps) for part in plan.window(step).parts for _ in part.rows)
+    for task, size in sizes.items():
+        assert seen[task] / size / feed.epochs == pytest.approx(1.0, abs=0.06)

@@ -6,8 +6,9 @@ import pytest
 
 from tests.tiny import recipe_content, write_recipe
 from weft.errors import UserError
+from weft.experiment import assemble
 from weft.study.format import Budget, load_study, parse_study, study_toml
-from weft.study.plan import arm_recipe, plan_study, steps_of, with_settings
+from weft.study.plan import arm_recipe, describe, plan_study, steps_of, with_settings
 
 STUDY = """
 name = "s"
@@ -48,6 +49,46 @@ def test_an_arm_is_the_base_with_the_changes_of_all_and_its_own(place: Path) -> 
     assert with_settings(source.study, ["epochs=5"]).set == {"epochs": 5}
 
 
+def test_an_arm_unsets_keys_of_the_recipe_and_of_all_arms(place: Path) -> None:
+    text = STUDY.replace(
+        "[arms.a]", 'dropout = 0.5\n[arms.a]\nunset = ["dropout", "tasks.*.pooling", "optimizer.clip"]'
+    )
+    source = load_study(written(place, text))
+    a, b = (arm_recipe(source, name) for name in ("a", "b"))
+    assert (a.dropout, b.dropout) == (0.3, 0.5)
+    assert {task.pooling.name for task in a.tasks.values()} == {"cls"}
+    assert b.tasks["similarity"].pooling.name == "mean"
+    assert (a.optimizer.clip, b.optimizer.clip) == (None, 1.0)
+    assert parse_study(study_toml(source.study), "s") == source.study
+
+
+def test_a_resolved_study_with_unset_keys_is_the_same_study(place: Path) -> None:
+    text = STUDY.replace("[arms.a]", '[arms.a]\nunset = ["optimizer.clip"]')
+    plan = plan_study(load_study(written(place, text)))
+    again = plan_study(load_study(written(place, study_toml(plan.study))))
+    assert again.study == plan.study
+    assert again.arms["a"].recipe == plan.arms["a"].recipe
+    assert "optimizer.clip unset" in "\n".join(describe(plan))
+
+
+def test_the_plan_tells_how_many_rows_an_arm_sees(place: Path) -> None:
+    """4 steps of a 3-epoch recipe are spread over all epochs: a row may be drawn twice before others are seen."""
+    plan = plan_study(load_study(written(place, STUDY)))
+    arm = plan.arms["a"]
+    window_rows = {"sentiment": 4, "paraphrase": 8, "similarity": 5}
+    sizes = {"sentiment": 26, "paraphrase": 34, "similarity": 22}
+    made = assemble(arm.recipe, steps=arm.steps)
+    for task, seen in arm.train_rows.items():
+        rows = [
+            row for step in range(4) for part in made.plan.window(step).parts if part.task == task for row in part.rows
+        ]
+        assert (seen.of, seen.drawn, seen.distinct) == (sizes[task], len(rows), len(set(rows)))
+        assert seen.drawn <= 4 * window_rows[task]
+    said = "\n".join(describe(plan))
+    seen = arm.train_rows["sentiment"]
+    assert f"train rows: {seen.distinct} distinct of 26 sentiment ({seen.drawn} drawn)" in said
+
+
 def test_a_study_reads_back_from_its_own_file() -> None:
     study = parse_study(
         STUDY + 'margin = 0.01\n[full]\nseeds = [1]\nbudget = { tokens = 9 }\nset = { "a.b" = 1 }\n', "s"
@@ -65,6 +106,10 @@ def test_a_study_reads_back_from_its_own_file() -> None:
         ("{ steps = 4 }", "{ stesp = 4 }", "budget.stesp: there is no such key; did you mean 'steps'?"),
         ('base = "recipe.toml"', "", "arms.a has no `recipe`, and the study has no `base`"),
         ("[arms.a]", "[arms.a]\noptimizer.lr = 1.0", '"optimizer.lr" = ... in quotes'),
+        ("[arms.b]", '[arms.b]\nunset = ["tasks.similarity.head"]', "`unset` leaves out tasks.similarity.head, which"),
+        ("[arms.a]", '[arms."a."]', "the arm name 'a.' must be letters, digits, - and _"),
+        ("[arms.a]", '[arms."b c"]\n[arms.b_c]\n[arms.a]', "'b c' and 'b_c' would share the file name 'b_c'"),
+        ('name = "s"', 'name = "s  s"', "the study name 's  s' must be"),
         ("[arms.a]", '[arms.a]\npublished = "9-x"', "is no shipped recipe with published figures"),
         ('metric = "similarity.pearson"', 'metric = "overall"\non = "gap"', "needs the metric of a task"),
     ],
@@ -89,6 +134,8 @@ def test_what_is_wrong_is_said(place: Path, old: str, new: str, said: str) -> No
             'metric = "similarity.accuracy"',
             "claims.0.metric: found 'similarity.accuracy'",
         ),
+        ("[arms.a]", '[arms.a]\nunset = ["tasks.similarity.head"]', "arms.a.unset: found 'tasks.similarity.head', but"),
+        ("[arms.a]", '[arms.a]\nunset = ["tasks.*.kind"]', "arms.a: tasks.sentiment.kind: is missing"),
         ("[arms.a]", '[arms.a]\nonly = ["sentimnet"]', "arms.a.only: found 'sentimnet'"),
         ("[arms.a]", '[arms.a]\n"surgery" = "pcgrad"\n"schedule" = "sequential"', "arm a: surgery: 'pcgrad'"),
     ],

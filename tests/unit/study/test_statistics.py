@@ -11,6 +11,7 @@ from scipy import stats
 from weft.evaluation.bootstrap import resampled
 from weft.evaluation.metrics import METRICS
 from weft.evaluation.together import resampled_together
+from weft.evaluation.truth import Truth
 from weft.study.claims import judge
 from weft.study.format import Claim
 from weft.study.outcomes import Measured, Outcomes, RunOutcome, TaskOutcome
@@ -50,18 +51,19 @@ def test_the_page_has_the_table_of_seeds_as_it_is() -> None:
     assert (DOCS / "studies.md").read_text(encoding="utf-8") == SEEDS["page"](), "run `make docs`"
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "f1", "class-distance", "kappa", "mse", "pearson", "spearman"])
+@pytest.mark.parametrize("metric", [name for name in METRICS if name not in ("auc", "f1-micro", "f1-positive")])
 def test_models_together_score_as_each_alone(metric: str) -> None:
     draw = np.random.default_rng(3)
     if "regression" in METRICS[metric].kinds:
         targets = draw.normal(size=60) + 100
+        truth = Truth("regression", targets)
         models = [targets + draw.normal(size=60) for _ in range(2)]
     else:
-        targets = draw.integers(0, 4, 60)
+        truth = Truth("ordinal", draw.integers(0, 4, 60), 4)
         models = [draw.dirichlet(np.ones(4), 60) for _ in range(2)]
-    found = resampled_together(metric, targets, models, "t")
+    found = resampled_together(metric, truth, models, "t")
     for i, own in enumerate(models):
-        np.testing.assert_allclose(found[:, i], resampled([metric], targets, own, "t")[metric], atol=1e-9)
+        np.testing.assert_allclose(found[:, i], resampled([metric], truth, own, "t")[metric], atol=1e-9)
 
 
 def test_without_rows_it_is_the_t_interval_of_the_seeds() -> None:
@@ -71,6 +73,44 @@ def test_without_rows_it_is_the_t_interval_of_the_seeds() -> None:
     expected = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
     assert own.interval == pytest.approx(expected)
     assert own.p(0.4) == pytest.approx(stats.ttest_1samp(values, 0.4).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "value", "error"),
+    [((-1, 1), 0.98, 0.02), ((-1, 1), -0.9, 0.1), ((0, 1), 0.995, 0.01), ((0, np.inf), 0.1, 0.2)],
+)
+def test_an_interval_stays_within_the_range_of_its_metric(
+    bounds: tuple[float, float], value: float, error: float
+) -> None:
+    own = Estimate(value, error, 2.0)
+    assert own.interval[0] < bounds[0] or own.interval[1] > bounds[1], "which is why it must be done otherwise"
+    low, high = own.within(*bounds)
+    assert bounds[0] <= low < value < high <= bounds[1]
+
+
+def test_the_interval_of_a_correlation_is_fishers() -> None:
+    own = Estimate(0.8, 0.05, 7.0)
+    reach = stats.t.ppf(0.975, 7) * 0.05 / (1 - 0.8**2)
+    assert own.within(-1, 1) == pytest.approx(tuple(np.tanh(np.arctanh(0.8) + np.array([-reach, reach]))))
+
+
+def test_far_from_its_bounds_an_interval_is_students() -> None:
+    own = Estimate(0.5, 0.001, 4.0)
+    assert own.within(0, 1) == pytest.approx(own.interval, abs=1e-6)
+    assert Estimate(1.0, 0.1, 4.0).within(0, 1) == pytest.approx((1 - stats.t.ppf(0.975, 4) * 0.1, 1.0))
+
+
+def test_the_intervals_cover_a_correlation_near_one() -> None:
+    """Studies of five seeds whose r scatters evenly on Fisher's scale: 95 % of the intervals hold the truth."""
+    draw = np.random.default_rng(1)
+    held = 0
+    for _ in range(1000):
+        values = np.tanh(np.arctanh(0.9) + draw.normal(0, 0.2, 5))
+        own = estimate(Measured(tuple(range(5)), values, np.repeat(values[None], 10, axis=0)))
+        assert own is not None
+        low, high = own.within(-1, 1)
+        held += low <= 0.9 <= high
+    assert held / 1000 == pytest.approx(0.95, abs=0.03)
 
 
 def test_without_rows_a_difference_is_welch() -> None:
@@ -102,7 +142,7 @@ def outcomes(**arms: tuple[float, float]) -> Outcomes:
         for seed in range(3):
             right = np.arange(400) < 400 * (accuracy + 0.002 * seed)
             answers = np.where(right, targets, 1 - targets)
-            task = TaskOutcome(targets, np.eye(2)[answers], ("accuracy",))
+            task = TaskOutcome(Truth("classification", targets, 2), np.eye(2)[answers], ("accuracy",))
             cost = {"seconds": seconds, "tokens": 1.0, "peak_memory": 1.0}
             runs[arm, seed] = RunOutcome({"t": task}, {"t": {"accuracy": 0.9}}, cost, {})
     return Outcomes(runs)

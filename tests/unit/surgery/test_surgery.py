@@ -104,3 +104,17 @@ def test_scales_are_as_documented() -> None:
         assert lengths[name] == pytest.approx(1, abs=0.02), name
     assert 0.9 < lengths["cagrad"] <= 1.51
     assert PCGradConfig().name == "pcgrad"
+
+
+@pytest.mark.parametrize("name", ACTIVE)
+@given(st.floats(-4, 4), st.integers(0, 1000))
+def test_weights_do_not_depend_on_the_scale_of_the_gradients(name: str, exponent: float, seed: int) -> None:
+    """Losses fall by orders of magnitude during a run; a method must not turn itself off on the way."""
+    gradients = torch.randn(3, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    scaled = 10**exponent * gradients
+    weights = []
+    for one in (gradients, scaled):
+        with seeded(seed, "surgery"):
+            weights.append(ACTIVE[name]().build()(one @ one.T))  # type: ignore[attr-defined]
+    torch.testing.assert_close(weights[1], weights[0], rtol=1e-5, atol=1e-5)
+    assert float(weights[1].abs().sum()) > 0.1

@@ -13,7 +13,10 @@ from weft.variants import Config
 
 
 class SharedPair(Head):
-    """`W_t leaky_relu(W (u, v, |u - v|, cos(u, v)))`: W is shared by all tasks that name the same group, W_t is not."""
+    """`W_t leaky_relu(W (u, v, |u - v|, cos(u, v)))`: W is shared by all tasks that name the same group, W_t is not.
+
+    With `shared = false` each task has a W of its own, which tells what the sharing does apart from the layer.
+    """
 
     def __init__(self, shape: HeadShape, layer: nn.Linear) -> None:
         super().__init__(shape.outputs)
@@ -34,10 +37,13 @@ class SharedPairConfig(Config):
     """numbers that the shared layer gives"""
     group: str = "pair"
     """tasks with the same group and size share one layer"""
+    shared: bool = True
+    """Whether the layer is shared. Defaults to true; false gives each task the same layer for itself."""
 
     def build(self, shape: HeadShape) -> SharedPair:
         shape.require_pair(self.name)
-        key = f"shared-pair/{self.group}/{self.size}/{shape.width}"
-        layer = shape.shared.setdefault(key, nn.Linear(3 * shape.width + 1, self.size))
+        layer: nn.Module = nn.Linear(3 * shape.width + 1, self.size)
+        if self.shared:
+            layer = shape.shared.setdefault(f"shared-pair/{self.group}/{self.size}/{shape.width}", layer)
         assert isinstance(layer, nn.Linear)
         return SharedPair(shape, layer)

@@ -1,0 +1,39 @@
+"""Every task on the scale of its own constant answer."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from weft.variants import Config
+from weft.weighting.base import Weighting
+
+
+class Normalized(Weighting):
+    """`sum_i l_i / b_i`, b_i the loss of the best constant answer: the entropy of the classes, the variance of numbers.
+
+    Every task starts near 1 and falls towards 0, whatever its loss and number of classes. The b_i come from the train
+    labels before the first step; nothing is learnt.
+    """
+
+    heeds_scale = True
+    constants: Tensor
+
+    def __init__(self, tasks: tuple[str, ...]) -> None:
+        super().__init__()
+        self.places = {task: place for place, task in enumerate(tasks)}
+        self.register_buffer("constants", torch.ones(len(tasks), dtype=torch.float64))
+
+    def calibrate(self, constants: Mapping[str, float]) -> None:
+        self.constants.copy_(torch.tensor([constants[task] for task in self.places], dtype=torch.float64))
+
+    def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:
+        return losses / self.constants[[self.places[task] for task in tasks]].to(losses)
+
+
+class NormalizedConfig(Config):
+    name: Literal["normalized"] = "normalized"
+
+    def build(self, tasks: tuple[str, ...]) -> Normalized:
+        return Normalized(tasks)
