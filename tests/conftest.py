@@ -16,6 +16,7 @@ settings.load_profile("shared")
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["WEFT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["HF_MODULES_CACHE"] = str(tmp_path_factory.mktemp("modules"))  # transformers copies models' code there
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ import weft.cli.bulk
 import weft.cli.terminal
 import weft.data.tables
 import weft.model
-import weft.proposal
+import weft.proposal.writer
 import weft.report.page
 from weft import deliverable, experiment
 from weft.bulk import executors, parts

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from weft.errors import Interrupted, RunError, UserError
     from weft.model import Model, Prediction, load
     from weft.recipe import Recipe, load_recipe
+    from weft.training.trainer import Evaluation
+
+    __version__: str
 
 _HOMES = {
     "train": "weft.api",
@@ -20,6 +23,7 @@ _HOMES = {
     "load": "weft.model",
     "Model": "weft.model",
     "Prediction": "weft.model",
+    "Evaluation": "weft.training.trainer",
     "Recipe": "weft.recipe",
     "load_recipe": "weft.recipe",
     "UserError": "weft.errors",
@@ -27,12 +31,14 @@ _HOMES = {
     "Interrupted": "weft.errors",
 }
 __all__ = [
+    "Evaluation",
     "Interrupted",
     "Model",
     "Prediction",
     "Recipe",
     "RunError",
     "UserError",
+    "__version__",
     "embed_file",
     "load",
     "load_recipe",
@@ -41,8 +47,17 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What users import; names that only weft itself needs are left out."""
+    return [*__all__, *(name for name in globals() if name.startswith("__") and name not in __all__)]
+
+
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used: `weft --help` should not wait for torch."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("weft")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     from importlib import import_module

@@ -6,6 +6,7 @@ from pathlib import Path
 from weft import experiment
 from weft.bulk import SHARD_ROWS, job
 from weft.bulk.work import Answers, Vectors
+from weft.data.empty import OnEmpty
 from weft.data.tables import VECTOR_ENDINGS, require_writable
 from weft.model import Model, load
 from weft.recipe import Recipe, load_recipe
@@ -55,18 +56,27 @@ def train(
 
 def predict_file(
     model: str | Path,
-    task: str,
+    task: str | Sequence[str] | None,
     source: str | Path,
     output: str | Path,
     *,
+    keep_columns: Sequence[str] | None = None,
+    on_empty: OnEmpty | None = None,
     device: str = "auto",
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
     listener: job.Listener | None = None,
 ) -> int:
-    """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows."""
+    """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
+
+    `task` is one task, several, or None for all, which are answered in one pass. `keep_columns` are the columns of the
+    input that pass through to the output, all by default, `[]` for none. `on_empty` is "error", "skip" or "keep";
+    defaults to the rule of each task.
+    """
     require_writable(Path(output))
-    asked = job.Job(Path(model), Answers(task), Path(source), Path(output), device, executor, shard_rows)
+    tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
+    work = Answers(tasks, on_empty, None if keep_columns is None else tuple(keep_columns))
+    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows)
     return asked.run(listener or job.Quiet())
 
 
@@ -76,6 +86,7 @@ def embed_file(
     output: str | Path,
     *,
     task: str | None = None,
+    on_empty: OnEmpty | None = None,
     device: str = "auto",
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
@@ -83,5 +94,5 @@ def embed_file(
 ) -> int:
     """A vector for every row, as `weft embed`; returns the number of rows."""
     require_writable(Path(output), VECTOR_ENDINGS)
-    asked = job.Job(Path(model), Vectors(task), Path(source), Path(output), device, executor, shard_rows)
+    asked = job.Job(Path(model), Vectors(task, on_empty), Path(source), Path(output), device, executor, shard_rows)
     return asked.run(listener or job.Quiet())

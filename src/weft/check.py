@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from weft.data.dataset import Dataset
-from weft.experiment import assemble, build_rates
+from weft.data.remarks import WARNING
+from weft.experiment import Assembly, TaskData, assemble, build_rates, train_sample
 from weft.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
@@ -19,6 +20,7 @@ from weft.types import Window
 PAYS = 0.6
 """share of the bare matrix-multiply rate that a training step reaches, for the estimate of time"""
 SAMPLED_WINDOWS, COUNTED_WINDOWS = 200, 20_000
+OPEN = (WARNING, "doubt: ")
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -46,23 +48,36 @@ class Findings:
     steps: int
     plan: list[str]
     seconds: float
+    """of the steps"""
+    evaluations: int
+    scoring: float
+    """seconds of all evaluations"""
     parameters: int
     gigabytes: float
     remarks: list[str]
+    layouts: list[str]
+    """how csv and tsv files are read, where that is obvious; where it is not, a remark says it"""
+
+    @property
+    def questions(self) -> int:
+        """warnings and doubts that a person should settle"""
+        return sum(remark.startswith(OPEN) for remark in self.remarks)
 
     def lines(self) -> Iterator[str]:
         yield from (str(split) for split in self.splits)
         yield from self.plan
         yield (
             f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps; on this machine roughly "
-            f"{_duration(self.seconds)} (evaluations not counted) and {self.gigabytes:.1f} GB of memory"
+            f"{duration(self.seconds + self.scoring)} ({duration(self.scoring)} of it for {_times(self.evaluations)}) "
+            f"and {self.gigabytes:.1f} GB of memory"
         )
-        yield from (f"note: {remark}" for remark in self.remarks)
+        yield from self.layouts
+        yield from (remark if remark.startswith(OPEN) else f"note: {remark}" for remark in self.remarks)
 
 
-def examine(recipe: Recipe) -> Findings:
-    """Read everything a run would read, build everything it would build, and train nothing."""
-    made = assemble(recipe)
+def examine(recipe: Recipe, steps: int | None = None) -> Findings:
+    """Read everything a run would read, build everything it would build, and train nothing; `steps` is a budget."""
+    made = assemble(recipe, steps=steps)
     data, network, plan = made.data, made.network, made.plan
     splits = [
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
@@ -73,10 +88,23 @@ def examine(recipe: Recipe) -> Findings:
         steps=plan.steps,
         plan=describe_plan(recipe, plan, {name: len(task.train) for name, task in data.items()}),
         seconds=estimate_seconds(network, plan, tokens),
+        evaluations=len(plan.evaluations),
+        scoring=len(plan.evaluations) * estimate_scoring(network, _scored_sets(made)),
         parameters=sum(p.numel() for p in network.parameters()),
         gigabytes=estimate_memory(network, plan, tokens) / 1e9,
         remarks=made.notes,
+        layouts=describe_layouts(data),
     )
+
+
+def describe_layouts(data: dict[str, TaskData]) -> list[str]:
+    files = {dataset.file.source: dataset.file for task in data.values() for dataset in (task.train, task.dev)}
+    return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
+
+
+def _scored_sets(made: Assembly) -> list[Dataset]:
+    """What every evaluation of a run scores."""
+    return [*(task.dev for task in made.data.values()), *train_sample(made.recipe, made.data).values()]
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
@@ -170,8 +198,15 @@ def estimate_memory(network: Network, plan: Plan, tokens: dict[str, float]) -> f
     return 16.0 * sum(p.numel() for p in network.parameters()) + 4.0 * max(passes) * per_token + 0.5e9
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+def duration(seconds: float) -> str:
+    """In the unit that suits it; an estimate needs no more than two digits."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds" if seconds >= 1.5 else "1 second"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+def _times(evaluations: int) -> str:
+    return "one evaluation" if evaluations == 1 else f"{evaluations} evaluations"
 
 
 @cache

@@ -11,7 +11,6 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from weft.content import differences
 from weft.data.dataset import Dataset, label_column
 from weft.data.labels import Labels, find_labels
 from weft.data.problems import BadRows
@@ -21,7 +20,7 @@ from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.deliverable import adopt_heads, run_result, save_model, save_predictions
 from weft.errors import RunError, UserError
-from weft.idle import refuse_idle_methods, refuse_lonely_heads, untrained, untrained_notes
+from weft.idle import disabled_keys, refuse_idle_methods, refuse_lonely_heads, untrained, untrained_notes
 from weft.nn.source import find_body
 from weft.nn.weights import load_body
 from weft.randomness import seeded
@@ -34,11 +33,12 @@ from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 from weft.trackers.follower import Follower
-from weft.training.checkpoint import settings_of
+from weft.training.checkpoint import Progress
 from weft.training.distributed import SOLO, Processes
 from weft.training.environment import environment
 from weft.training.optimizer import build_optimizer
 from weft.training.phases import Rates
+from weft.training.resuming import refuse_other_run
 from weft.training.run_folder import Bystander, RunFolder
 from weft.training.step import Step
 from weft.training.trainer import Evaluation, Listener, Trainer
@@ -196,12 +196,15 @@ def assemble(
     }
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, weights)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
-    notes += adopt_heads(network, folder)
+    notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
+    adoption = adopt_heads(network, recipe, folder)
+    notes += adoption.notes
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
     plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
     unfed = untrained(recipe, plan)
-    notes += untrained_notes(unfed, plan.steps)
+    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
+    notes += disabled_keys(recipe, plan, build_rates(recipe, plan).warmup, budget=steps is not None)
     constants = {
         name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
         for name, task in data.items()
@@ -269,7 +272,8 @@ def train(
         network, plan = made.network, made.plan
         content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
         settings = {"recipe": as_dict(recipe), "steps": plan.steps, "data": content}
-        _refuse_other_run(out, settings, resume)
+        if resume:
+            refuse_other_run(out, settings)
         wanted = recipe.trackers if processes.leads else ()
         trackers = [config.build(out, recipe.name, as_dict(recipe)) for config in wanted]
         # nothing is written before this line
@@ -293,7 +297,7 @@ def train(
         trainer = Trainer(
             network=network,
             dev=dev,
-            train_sample=_train_sample(recipe, made.data),
+            train_sample=train_sample(recipe, made.data),
             plan=plan,
             step=made.step,
             rates=build_rates(recipe, plan),
@@ -310,7 +314,9 @@ def train(
         progress = trainer.fit()
         if not processes.leads:
             return {}
+        _say_how_it_ended(recipe, progress, plan, listener)
         result = run_result(recipe, run, network, progress.seconds, progress.tokens)
+        result["planned_steps"] = plan.steps
         run.write_json("result.json", result)
         write_report([out], out / "report.html")
         return result
@@ -325,18 +331,16 @@ def train(
         run.close()
 
 
-def _train_sample(recipe: Recipe, data: dict[str, TaskData]) -> dict[str, Dataset]:
+def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: Listener) -> None:
+    """A run that ends before its plan does says so, and why."""
+    if progress.step < plan.steps:
+        listener.noted(
+            f"stopped early, after step {progress.step:,} of {plan.steps:,}: {progress.waited} evaluations in a row "
+            f"were no better than the one after step {progress.best_step:,} (patience = {recipe.patience})"
+        )
+
+
+def train_sample(recipe: Recipe, data: dict[str, TaskData]) -> dict[str, Dataset]:
+    """The train rows that every evaluation scores beside the dev rows."""
     rows = recipe.log.train_rows
     return {name: task.train.sample(rows, recipe.seed) for name, task in data.items()} if rows else {}
-
-
-def _refuse_other_run(out: Path, settings: dict[str, Any], resume: bool) -> None:
-    """Going on with another recipe would make a model that no recipe describes."""
-    before = settings_of(out / "checkpoints") if resume else None
-    if before is None or before == settings:
-        return
-    changes = [f"{key}: was {old!r}, is now {new!r}" for key, old, new in differences(before, settings)]
-    raise UserError(
-        f"{out}: was started with another recipe ({'; '.join(changes)}); "
-        "resume with the recipe it was started with, or choose another folder with -o"
-    )

@@ -108,8 +108,11 @@ def load_recipe(
 ) -> Recipe:
     """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
     where, base, content = read_source(source)
+    flags = {"seed": seed, "body": body}
     for setting in settings:
         key, value = parse_setting(setting)
+        if flags.get(key) is not None:
+            raise UserError(f"--set {setting}: --{key} {flags[key]} sets the same key; keep one of them")
         try:
             put(content, key, value)
         except ValueError as error:

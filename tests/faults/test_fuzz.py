@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import weft
 from tests.tiny import recipe_content
 from weft.data.files import read_rows
+from weft.data.layout import Layout, Quoting
 from weft.data.problems import Problems
 from weft.errors import UserError
 from weft.library import library
@@ -45,29 +46,60 @@ BYTES = st.lists(
 ).map(b"".join)
 
 
-def read_anything(content: bytes, ending: str) -> None:
+QUOTINGS: tuple[Quoting, ...] = ("auto", "none", "csv")
+LAYOUTS = st.builds(
+    Layout,
+    quoting=st.sampled_from(QUOTINGS),
+    encoding=st.sampled_from(["utf-8", "cp1252", "utf-16", "shift_jis"]),
+    header=st.booleans(),
+)
+
+
+def read_anything(content: bytes, ending: str, layout: Layout) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"x{ending}"
         path.write_bytes(content)
         problems = Problems(path)
         with contextlib.suppress(UserError):
-            for row in read_rows(path, problems):
+            for row in read_rows(path, problems, layout=layout):
                 assert row.line >= 1
                 for value in row.values.values():
                     value.encode()  # no surrogate gets through
 
 
-@given(BYTES, ENDINGS)
+@given(BYTES, ENDINGS, LAYOUTS)
 @settings(max_examples=150)
-def test_readers(content: bytes, ending: str) -> None:
-    read_anything(content, ending)
+def test_readers(content: bytes, ending: str, layout: Layout) -> None:
+    read_anything(content, ending, layout)
 
 
 @pytest.mark.long
-@given(BYTES, ENDINGS)
+@given(BYTES, ENDINGS, LAYOUTS)
 @settings(max_examples=5000)
-def test_readers_at_length(content: bytes, ending: str) -> None:
-    read_anything(content, ending)
+def test_readers_at_length(content: bytes, ending: str, layout: Layout) -> None:
+    read_anything(content, ending, layout)
+
+
+TSV = st.lists(st.sampled_from(['"', '""', "\t", "\n", "a", "b c", "x\ty\n", '"x"\ty\n']), max_size=30).map("".join)
+
+
+def bad_lines(path: Path, layout: Layout) -> set[int]:
+    problems = Problems(path)
+    for _ in read_rows(path, problems, layout=layout):
+        pass
+    assert problems.counts.total() == len(problems.shown)
+    return {line for line, _ in problems.shown}
+
+
+@given(TSV)
+@settings(max_examples=300)
+def test_no_line_is_dropped_that_another_quoting_reads(content: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.tsv"
+        path.write_text("text\tlabel\n" + content[:60], encoding="utf-8", newline="")
+        auto, none, quoted = (bad_lines(path, Layout(quoting=how)) for how in QUOTINGS)
+    assert auto <= none
+    assert auto <= quoted
 
 
 @given(

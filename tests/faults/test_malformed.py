@@ -44,6 +44,20 @@ def scores(content: str, **changes: Any) -> Arrange:
     return arrange
 
 
+def flags(content: str, **changes: Any) -> Arrange:
+    """A train file of a multilabel task with a column for each label."""
+
+    def arrange(folder: Path) -> list[Any]:
+        (folder / "data" / "sentiment-train.tsv").write_text(content)
+        recipe = recipe_content(folder)
+        task = recipe["tasks"]["sentiment"] | {"kind": "multilabel"} | changes
+        task["data"] = task["data"] | {"label": ["toxic", "spam"]}
+        recipe["tasks"] = {"sentiment": task}
+        return ["train", write_recipe(folder, recipe), "-o", folder / "run"]
+
+    return arrange
+
+
 def recipe(change: Callable[[dict[str, Any]], Any], *arguments: Any) -> Arrange:
     def arrange(folder: Path) -> list[Any]:
         content = recipe_content(folder)
@@ -110,13 +124,72 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "too many fields": (data(GOOD + "a\tb\tgood\n"), "train.tsv:4: has 3 fields, the header has 2"),
     "too few fields": (data(GOOD + "alone\n"), "train.tsv:4: has 1 fields, the header has 2"),
     "a quote that never closes": (
-        data(GOOD + '"open\tgood\nnext\tbad\n'),
-        "train.tsv:4: a quote opens here and is not closed properly, and swallows the lines to 5",
-    ),
-    "a quote that swallows a row": (data(GOOD + '"open\tgood\nnext" one\tbad\n'), "train.tsv:4: a quote opens here"),
-    "an open quote on the last line": (
-        data(GOOD + '"open\tgood'),
+        data(GOOD + '"open\tgood\nnext\tbad\n', quoting="csv"),
         "train.tsv:4: a quote opens here and is not closed properly",
+    ),
+    "a quote that closes inside of a field": (
+        data(GOOD + '"open\tgood\nnext" one\tbad\n', quoting="csv"),
+        "train.tsv:4: a quote opens here",
+    ),
+    "an open quote on the last line": (
+        data(GOOD + '"open\tgood', quoting="csv"),
+        "train.tsv:4: a quote opens here and is not closed properly",
+    ),
+    "a quoted delimiter without quoting": (
+        data(GOOD + '"a\tb"\tgood\n', quoting="none"),
+        "train.tsv:4: has 3 fields, the header has 2",
+    ),
+    "an unknown quoting": (data(GOOD, quoting="excel"), "tasks.sentiment.data.quoting: found 'excel'"),
+    "names beside a header": (
+        data(GOOD, columns=["text", "label"]),
+        "tasks.sentiment.data: `columns` names the columns of a file without a header; say `header = false` too",
+    ),
+    "too few names": (
+        data(GOOD, header=False, columns=["text"]),
+        "train.tsv:1: has 2 fields, but `columns` has 1 names",
+    ),
+    "a name twice": (data(GOOD, header=False, columns=["text", "text"]), "expected every name once"),
+    "a row that is taken for a header": (
+        data("the quiet harbour woke before dawn\tgood\na dull film\tbad\n"),
+        "'good'; if the first line is a row, say `header = false`",
+    ),
+    "two equal cells for a header": (
+        data("good\tgood\na dull film\tbad\n"),
+        "train.tsv:1: column 'good' stands twice in the header; if the file has no header, say `header = false`",
+    ),
+    "an unknown encoding": (
+        data(GOOD, encoding="latin-9000"),
+        "tasks.sentiment.data.encoding: 'latin-9000' is not a text encoding",
+    ),
+    "an encoding of something else": (data(GOOD, encoding="hex"), "'hex' is not a text encoding"),
+    "a byte of no character": (
+        data(b"text\tlabel\ncaf\x81\tgood\nx\tbad\n", encoding="cp1252"),
+        "train.tsv:2: column 'text' holds the byte 0x81, which is not cp1252",
+    ),
+    "several label columns for classes": (
+        data(GOOD, label=["text", "label"]),
+        '`data.label` names several columns: that needs kind = "multilabel", not "classification"',
+    ),
+    "one label column in a list": (
+        data(GOOD, label=["label"]),
+        "expected the names of at least two columns, each once",
+    ),
+    "a label column that is no name": (
+        data(GOOD, label=1.5),
+        "tasks.sentiment.data.label: found 1.5, expected the name of a column",
+    ),
+    "a flag that is neither": (
+        flags("text\ttoxic\tspam\nx\t1\t0\ny\t0\tmaybe\n"),
+        "train.tsv:3: column 'spam' has the label 'maybe', expected 0 or 1",
+    ),
+    "a flag that is missing": (
+        flags("text\ttoxic\tspam\nx\t1\t0\ny\t\t1\n"),
+        "train.tsv:3: column 'toxic' has no label, expected 0 or 1",
+    ),
+    "a flag column that is missing": (flags("text\ttoxic\nx\t1\n"), "there is no column 'spam'"),
+    "other labels than columns": (
+        flags("text\ttoxic\tspam\nx\t1\t0\n", labels=["toxic", "rude"]),
+        "`labels` declares toxic, rude, but the label columns are toxic, spam",
     ),
     "empty text": (data(EMPTY_ROWS), "train.tsv:4: column 'text' is empty"),
     "blank text": (data(GOOD + "   \tgood\n"), "train.tsv:4: column 'text' is empty"),
@@ -246,7 +319,19 @@ CASES: dict[str, tuple[Arrange, str]] = {
     # bodies
     "no config": (body(lambda f: (f / "config.json").unlink()), "config.json: there is no such file"),
     "a config that is not JSON": (body(lambda f: cut(f / "config.json", 40)), "config.json: is not JSON"),
-    "another architecture": (config(model_type="roberta"), "config.json: model_type is 'roberta', expected 'bert'"),
+    "another architecture": (
+        config(model_type="roberta", architectures=["RobertaModel"]),
+        "config.json: model_type is 'roberta' (RobertaModel), expected 'bert'",
+    ),
+    "another architecture with a tokenizer of its own": (
+        body(
+            lambda f: (
+                (f / "config.json").write_text('{"model_type": "xlm-roberta"}'),
+                (f / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordLevel", "vocab": {"<s>": 0}}})),
+            )
+        ),
+        "config.json: model_type is 'xlm-roberta', expected 'bert'",
+    ),
     "a decoder": (config(is_decoder=True), "weft trains encoders only"),
     "an odd width": (config(hidden_size=17), "config.json: hidden_size 17 is not a multiple of 2 heads"),
     "a width that is not the weights'": (config(hidden_size=32), "but config.json asks for"),

@@ -83,17 +83,34 @@ def test_what_is_skipped_is_said(model: Path, tmp_path: Path) -> None:
     assert "- sentiment: reads one text" in card
 
 
-def test_if_nothing_fits_nothing_is_written(tiny: Path, tmp_path: Path) -> None:
-    folder = write_model(tiny, tmp_path, {"sentiment": {"like": "sentiment"}, "similarity": {"like": "similarity"}})
-    done = weft("export", folder, "--to", "transformers", "-o", tmp_path / "out", code=2)
-    assert "none of the tasks can be written" in done.stderr
+def test_every_task_goes_to_transformers(model: Path, tmp_path: Path) -> None:
+    from transformers import pipeline
+
+    out = tmp_path / "out"
+    done = weft("export", model, "--to", "transformers", "-o", out)
+    how = "AutoModelForSequenceClassification"
     assert (
-        'sentiment: pooling = "cls" is not BERT\'s own; train it with pooling = "pooler", or use --to onnx'
-        in done.stderr
+        f'sentiment: {out}/sentiment/: {how} with trust_remote_code=True (pooling = "cls" is not BERT\'s own)'
+        in done.stdout
     )
-    assert "similarity: reads two texts apart" in done.stderr
-    assert f"the body alone is {folder}" in done.stderr
+    assert f"paraphrase: {out}/paraphrase/: {how}\n" in done.stdout
+    assert f'similarity: {out}/similarity/: {how} with trust_remote_code=True (reading = "bi"' in done.stdout
+    assert f"the body: {out}/body/: AutoModel\n" in done.stdout
+    assert "skipped" not in done.stdout
+    compare = pipeline("text-classification", model=str(out / "similarity"), trust_remote_code=True)
+    (ours,) = package.load(model).predict("similarity", ["the cat"], ["a dog"])
+    theirs = compare({"text": "the cat", "text_pair": "a dog"})
+    assert theirs == {"label": "similarity", "score": pytest.approx(ours.score, abs=1e-5)}
+
+
+def test_if_nothing_fits_nothing_is_written_and_another_target_is_named(tiny: Path, tmp_path: Path) -> None:
+    folder = write_model(tiny, tmp_path, {"sentiment": {"like": "sentiment", "pooling": "mean"}})
+    done = weft("export", folder, "--to", "sentence-transformers", "-o", tmp_path / "out", code=2)
+    assert "none of the tasks can be written" in done.stderr
+    assert "sentiment: reads one text, and this library is for pairs; use --to transformers or onnx" in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"body", "model"}
+    done = weft("export", folder, "--to", "transformers", "-o", tmp_path / "out")
+    assert "skipped" not in done.stdout
 
 
 @pytest.mark.parametrize(

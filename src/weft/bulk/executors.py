@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from weft.bulk.formats import Format
-from weft.bulk.texts import Sides
+from weft.bulk.texts import Block
 from weft.bulk.work import Work
 from weft.model import Model
 
@@ -13,19 +13,19 @@ from weft.model import Model
 @dataclass(frozen=True)
 class Shard:
     number: int
-    texts: Sides
+    block: Block
 
 
 @dataclass(frozen=True)
 class Answerer:
-    """Makes a shard's part of its texts."""
+    """Makes a shard's part of its rows."""
 
     model: Model
     work: Work
     format: Format
 
-    def __call__(self, texts: Sides) -> bytes:
-        return self.format.part(self.work.table(self.model, texts))
+    def __call__(self, block: Block) -> bytes:
+        return self.format.part(self.work.table(self.model, block))
 
 
 class Executor(ABC):
@@ -44,4 +44,4 @@ class Local(Executor):
 
     def parts(self, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
         for shard in shards:
-            yield shard.number, self.answer(shard.texts)
+            yield shard.number, self.answer(shard.block)

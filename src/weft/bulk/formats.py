@@ -7,12 +7,14 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weft.data.files import as_text
+from weft.training.run_folder import without_nan
 
 GROUP_BYTES = 16 << 20
 """size of a parquet file's row groups before they are compressed: parts are joined until they are as large"""
@@ -28,6 +30,21 @@ class Format(ABC):
     @abstractmethod
     def join(self, parts: Iterable[Path], schema: pa.Schema, rows: int, to: Path) -> None:
         """Write the whole file, `rows` rows long, from its parts."""
+
+
+def plain_values(column: pa.ChunkedArray) -> list[Any]:
+    """Python's own values; times as text, since Python knows no nanoseconds."""
+    return list((column.cast(pa.string()) if pa.types.is_temporal(column.type) else column).to_pylist())
+
+
+def _cell(value: Any) -> Any:
+    """Lists, objects and truth as JSON."""
+    return as_text(value) if isinstance(value, list | dict | bool) else value
+
+
+def _json_line(names: list[str], row: tuple[Any, ...]) -> str:
+    """JSON knows no NaN."""
+    return json.dumps(without_nan(dict(zip(names, row, strict=True))), ensure_ascii=False, default=str) + "\n"
 
 
 class Chained(Format):
@@ -55,8 +72,8 @@ class Delimited(Chained):
         return self._lines([schema.names])
 
     def part(self, table: pa.Table) -> bytes:
-        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        return self._lines([as_text(value) if isinstance(value, list) else value for value in row] for row in rows)
+        rows = zip(*(plain_values(column) for column in table.columns), strict=True)
+        return self._lines([_cell(value) for value in row] for row in rows)
 
     def _lines(self, rows: Iterable[Iterable[object]]) -> bytes:
         text = io.StringIO(newline="")
@@ -69,7 +86,8 @@ class JsonLines(Chained):
         return b""
 
     def part(self, table: pa.Table) -> bytes:
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist()).encode()
+        rows = zip(*(plain_values(column) for column in table.columns), strict=True)
+        return "".join(_json_line(table.column_names, row) for row in rows).encode()
 
 
 class Npy(Chained):

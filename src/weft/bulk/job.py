@@ -3,6 +3,7 @@
 The same input, model, work, output format and size of shards give the same bytes, however often the work was cut off.
 """
 
+import base64
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -10,17 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from weft.bulk import SHARD_ROWS
 from weft.bulk.executors import Answerer, Executor, Local, Shard
 from weft.bulk.formats import FORMATS
 from weft.bulk.parts import Parts, parts_folder, read_manifest
-from weft.bulk.texts import Texts
+from weft.bulk.texts import Facts, Texts
 from weft.bulk.work import Work
 from weft.errors import Interrupted, RunError, UserError
 from weft.model import Model, load, model_digest
 
 EXECUTORS = ("local", "ray")
-FORMAT = 1
+FORMAT = 2
 
 
 class Listener(Protocol):
@@ -67,23 +70,29 @@ class Job:
         if model_digest(self.folder) != digest:
             raise UserError(f"{self.folder}: was changed while it was read; start again when its training has ended")
         executor = self._executor(model, digest)
-        texts = Texts(self.source, self.work.columns(model))
+        texts = Texts(self.source, self.work.wishes(model), self.work.keep)
         identity = self._identity(texts, digest)
         before = read_manifest(self.output)
-        rows = before.pop("rows", None)
-        if before != identity or not isinstance(rows, int):
-            rows = texts.count()
+        facts = _known(before)
+        if before != identity or facts is None:
+            facts = texts.look()
+        if note := texts.note():
+            listener.noted(note)
         if before and before != identity:
             odd = ", ".join(key for key in identity if before.get(key) != identity[key])
             listener.noted(f"{parts_folder(self.output)} is of another {odd}: beginning anew")
-        with closing(Parts(self.output, identity | {"rows": rows})) as parts, _stopping_kindly(parts):
-            self._answer(texts, rows, parts, executor, listener)
+        schema, form, rows = self.work.schema(model, facts.kept), FORMATS[self.output.suffix], facts.rows
+        for name, new in zip(facts.kept.names, schema.names, strict=False):
+            if self.work.keep != () and name != new:
+                listener.noted(f"{self.source}: its column {name!r} is called {new!r} in the output")
+        with closing(Parts(self.output, identity | _written(facts))) as parts, _stopping_kindly(parts):
+            self._answer(texts, facts, parts, executor, listener)
             texts.require_unchanged()  # one that grew would have rows without an answer
-            schema, form = self.work.schema(model), FORMATS[self.output.suffix]
             parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
         return rows
 
-    def _answer(self, texts: Texts, rows: int, parts: Parts, executor: Executor, listener: Listener) -> None:
+    def _answer(self, texts: Texts, facts: Facts, parts: Parts, executor: Executor, listener: Listener) -> None:
+        rows = facts.rows
         missing = [number for number in range(self._count(rows)) if number not in parts]
         done = rows - sum(self._rows_in(number, rows) for number in missing)
         if done:
@@ -92,7 +101,7 @@ class Job:
         if not missing:
             return
         wanted = set(missing)
-        blocks = enumerate(texts.blocks(self.shard_rows))
+        blocks = enumerate(texts.blocks(self.shard_rows, facts.kept))
         for number, part in executor.parts(Shard(n, block) for n, block in blocks if n in wanted):
             texts.require_unchanged()  # a part of other rows would be taken for one of these another time
             parts.write(number, part)
@@ -122,6 +131,20 @@ class Job:
             "ending": self.output.suffix,
             "shard size": self.shard_rows,
         }
+
+
+def _written(facts: Facts) -> dict[str, Any]:
+    """For the manifest: who goes on need not look at the whole input again."""
+    return {"rows": facts.rows, "kept": base64.b64encode(facts.kept.serialize().to_pybytes()).decode()}
+
+
+def _known(manifest: dict[str, Any]) -> Facts | None:
+    """The same from a manifest, out of which it is taken; None if there is nothing sound in it."""
+    rows, kept = manifest.pop("rows", None), manifest.pop("kept", None)
+    try:
+        return Facts(int(rows), pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept))))
+    except (TypeError, ValueError, pa.ArrowException):
+        return None
 
 
 @contextmanager

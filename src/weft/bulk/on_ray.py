@@ -8,7 +8,7 @@ import torch
 
 from weft.bulk.executors import Answerer, Executor, Shard
 from weft.bulk.formats import Format
-from weft.bulk.texts import Sides
+from weft.bulk.texts import Block
 from weft.bulk.work import Work
 from weft.cluster import connected, import_ray, last_line
 from weft.errors import RunError, UserError
@@ -28,8 +28,8 @@ class Worker:
             raise RunError(f"{folder}: a worker found another model there; it must not change while it answers")
         self.answerer = Answerer(model, work, form)
 
-    def answer(self, texts: Sides) -> bytes:
-        return self.answerer(texts)
+    def answer(self, block: Block) -> bytes:
+        return self.answerer(block)
 
 
 class OnRay(Executor):
@@ -60,7 +60,7 @@ class OnRay(Executor):
             else:
                 number, worker, part = self._next(ray, busy)
                 yield number, part
-            busy[worker.answer.remote(shard.texts)] = shard.number, worker
+            busy[worker.answer.remote(shard.block)] = shard.number, worker
         while busy:
             number, _, part = self._next(ray, busy)
             yield number, part

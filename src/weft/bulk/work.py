@@ -1,58 +1,94 @@
-"""What is made of each row of a file: an answer, or a vector. Work is small: it travels to wherever it is done."""
+"""What is made of each row of a file: answers, or a vector. Work is small: it travels to wherever it is done."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from weft.bulk.texts import Sides
+from weft.bulk.kept import Keep, output_names
+from weft.bulk.texts import Block, Wish
+from weft.data.empty import OnEmpty
 from weft.model import Model, Prediction
 
 
 class Work(ABC):
     """One row of a table for each row of texts."""
 
-    @abstractmethod
-    def columns(self, model: Model) -> list[str]:
-        """the text columns that it reads"""
+    keep: Keep
+    """the input's columns that pass through"""
 
     @abstractmethod
-    def schema(self, model: Model) -> pa.Schema:
-        """the table's columns; known before there is a row"""
+    def wishes(self, model: Model) -> dict[str, Wish]:
+        """what it reads of each row, by task"""
 
     @abstractmethod
-    def table(self, model: Model, texts: Sides) -> pa.Table:
-        """In the order of the texts."""
+    def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:
+        """the table's columns, those of the input that are `kept` among them; known before there is a row"""
+
+    @abstractmethod
+    def table(self, model: Model, block: Block) -> pa.Table:
+        """In the order of the rows."""
 
 
 @dataclass(frozen=True)
 class Answers(Work):
-    """task, label, score and the probability of each label, as columns."""
+    """The input's columns, then label, score and the probability of each label.
 
-    task: str
+    One task has its name in a column `task`; of several, every column begins with the task's name and a dot.
+    """
 
-    def columns(self, model: Model) -> list[str]:
-        return model.columns(self.task)
+    tasks: tuple[str, ...] | None
+    """all tasks of the model for None"""
+    on_empty: OnEmpty | None = None
+    """the tasks' own rules by default"""
+    keep: Keep = None
 
-    def schema(self, model: Model) -> pa.Schema:
-        labels = model.labels[self.task]
-        label = pa.list_(pa.string()) if labels.kind == "multilabel" else pa.string()
-        fields = [("task", pa.string()), ("label", label), ("score", pa.float64())]
-        if labels.is_numeric:
-            del fields[1]
-        return pa.schema(fields + [(f"p_{name}", pa.float64()) for name in labels.names])
+    def wishes(self, model: Model) -> dict[str, Wish]:
+        return {task: _wish(model, task, self.on_empty) for task in model.choose(self.tasks)}
 
-    def table(self, model: Model, texts: Sides) -> pa.Table:
-        answers = model.predict(self.task, *texts)
-        return pa.Table.from_pylist([_flat(answer) for answer in answers], self.schema(model))
+    def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:
+        tasks = model.choose(self.tasks)
+        answers = [field for task in tasks for field in _fields(model, task, "" if len(tasks) == 1 else f"{task}.")]
+        names = output_names(kept.names, [field.name for field in answers])
+        return pa.schema([*(field.with_name(names[field.name]) for field in kept), *answers])
+
+    def table(self, model: Model, block: Block) -> pa.Table:
+        kept = block.kept.schema if block.kept is not None else pa.schema([])
+        schema = self.schema(model, kept)
+        answers = model.answer(block.sides, self.on_empty)
+        rows: list[dict[str, Any]] = [{} for _ in range(len(block))]
+        for task, own in answers.items():
+            for row, prediction in zip(rows, own, strict=True):
+                row.update(_flat(prediction, "" if len(answers) == 1 else f"{task}."))
+        own_schema = pa.schema(list(schema)[len(kept) :])
+        columns = pa.Table.from_pylist(rows, own_schema).columns
+        return pa.table([*(block.kept.columns if block.kept is not None else []), *columns], schema=schema)
 
 
-def _flat(prediction: Prediction) -> dict[str, Any]:
+def _wish(model: Model, task: str, on_empty: OnEmpty | None, texts: int = 2) -> Wish:
+    """What a task reads, at most so many texts of each row."""
+    return Wish(model.columns(task)[:texts], on_empty or model.empty_rule(task), model.layout(task))
+
+
+def _fields(model: Model, task: str, prefix: str) -> list[pa.Field]:
+    """The columns of a task's answers."""
+    labels = model.labels[task]
+    label = pa.list_(pa.string()) if labels.kind == "multilabel" else pa.string()
+    fields = [] if prefix else [("task", pa.string())]
+    fields += [] if labels.is_numeric else [("label", label)]
+    fields += [("score", pa.float64()), *((f"p_{name}", pa.float64()) for name in labels.names)]
+    return [pa.field(f"{prefix}{name}", kind) for name, kind in fields]
+
+
+def _flat(prediction: Prediction, prefix: str) -> dict[str, Any]:
     """A row of a table: probabilities in columns of their own."""
     answer = prediction.as_dict()
     probabilities = answer.pop("probabilities", {})
-    return answer | {f"p_{label}": p for label, p in probabilities.items()}
+    return {f"{prefix}{key}": value for key, value in answer.items()} | {
+        f"{prefix}p_{label}": p for label, p in probabilities.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -60,19 +96,25 @@ class Vectors(Work):
     """text and embedding, by the pooling of a task."""
 
     task: str | None
-    """the one that `Model.embed` takes unless it is named"""
+    """the one that `Model.embed` takes by default"""
+    on_empty: OnEmpty | None = None
+    """the task's own rule by default"""
+    keep: Keep = ()
 
-    def columns(self, model: Model) -> list[str]:
-        return model.columns(self._task(model))[:1]
+    def wishes(self, model: Model) -> dict[str, Wish]:
+        task = self._task(model)
+        return {task: _wish(model, task, self.on_empty, texts=1)}
 
-    def schema(self, model: Model) -> pa.Schema:
+    def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:  # noqa: ARG002
         width = model.engine.width(self._task(model))
         return pa.schema([("text", pa.string()), ("embedding", pa.list_(pa.float32(), width))])
 
-    def table(self, model: Model, texts: Sides) -> pa.Table:
-        vectors = model.embed(texts[0], self.task)
+    def table(self, model: Model, block: Block) -> pa.Table:
+        task = self._task(model)
+        texts: Sequence[str] = block.sides[task][0]
+        vectors = model.embed(texts, task, on_empty=self.on_empty)
         rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-        return pa.table([pa.array(texts[0], pa.string()), rows], schema=self.schema(model))
+        return pa.table([pa.array(texts, pa.string()), rows], schema=self.schema(model, pa.schema([])))
 
     def _task(self, model: Model) -> str:
         return self.task or model.embedding_task()

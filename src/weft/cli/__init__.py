@@ -1,6 +1,7 @@
 """The `weft` command."""
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -13,6 +14,7 @@ from weft.cli import (
     init,
     predict,
     probe,
+    prune,
     recipes,
     report,
     serve,
@@ -47,10 +49,30 @@ COMMANDS = (
     sweep,
     export,
     probe,
+    prune,
     init,
     check,
     recipes,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"weft {version('weft')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options_of_all(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """What can be said without a command."""
+
+
 for module in COMMANDS:
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))
 

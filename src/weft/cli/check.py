@@ -10,18 +10,25 @@ def check(
     data_dir: options.DataDir = None,
     body: options.Body = None,
     settings: options.Settings = None,
+    seed: options.Seed = None,
+    budget: options.Budget = None,
 ) -> None:
     """Look at everything that can be known before training; train nothing."""
     options.require_folder(data_dir)
+    steps = options.budget_steps(budget)
     from rich.console import Console
 
     from weft.check import examine
     from weft.recipe import load_recipe
 
-    loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
+    loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
     console = Console(highlight=False)
     with console.status("reading and tokenizing"):
-        findings = examine(loaded)
-    for line in findings.lines():
+        findings = examine(loaded, steps)
+    notes = [f"note: {note}" for note in options.unused_data_dir(loaded, data_dir)]
+    for line in [*findings.lines(), *notes]:
         console.print(line, soft_wrap=True, markup=False)
-    typer.echo("The recipe and its data are in order.")
+    if findings.questions:
+        typer.echo(f"The recipe and its data can be used. Open warnings and doubts, see above: {findings.questions}")
+    else:
+        typer.echo("The recipe and its data are in order.")

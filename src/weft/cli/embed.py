@@ -7,6 +7,7 @@ import typer
 
 from weft.bulk import SHARD_ROWS
 from weft.cli import options
+from weft.data.empty import require_rule
 
 
 def embed(
@@ -16,6 +17,7 @@ def embed(
     task: Annotated[
         str | None, typer.Option("--task", help="Whose pooling to use; the first bi task's unless said.")
     ] = None,
+    on_empty: options.OnEmptyText = None,
     device: options.Device = "auto",
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
@@ -30,6 +32,7 @@ def embed(
             source,
             output,
             task=task,
+            on_empty=require_rule(on_empty, "--on-empty"),
             device=device,
             executor=executor,
             shard_rows=shard_rows,

@@ -13,7 +13,7 @@ from weft.errors import UserError
 def evaluate(
     model: options.ModelArgument,
     data_dir: options.DataDir = None,
-    split: Annotated[str, typer.Option("--split", help="train, dev or test.")] = "dev",
+    split: Annotated[str | None, typer.Option("--split", help="train, dev (default) or test.")] = None,
     file: Annotated[
         list[str] | None,
         typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
@@ -23,6 +23,9 @@ def evaluate(
 ) -> None:
     """Score a trained model."""
     options.require_folder(data_dir)
+    if split is not None and file:
+        raise UserError(f"--split {split}: goes with the recipe's own files; --file names others. Keep one of them")
+    split = split or "dev"
     options.require_split(split)
     files = {}
     for item in file or []:
@@ -37,7 +40,10 @@ def evaluate(
     from weft.training.run_folder import without_nan
 
     shown = "file" if files else split
-    evaluation = load(model, device).evaluate(split, data_dir=data_dir, files=files)
+    loaded = load(model, device)
+    for note in options.unused_data_dir(loaded.recipe, data_dir):
+        typer.echo(f"note: {note}", err=True)
+    evaluation = loaded.evaluate(split, data_dir=data_dir, files=files)
     if as_json:
         scores = {"split": shown, "tasks": evaluation.scores, "overall": evaluation.overall}
         print(json.dumps(without_nan(scores), allow_nan=False))

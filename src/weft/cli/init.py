@@ -22,7 +22,7 @@ def init(
         raise UserError(f"-o {out}: expected a name that ends in .toml")
     if not out.parent.is_dir():
         raise UserError(f"-o {out}: there is no folder {out.parent}")
-    from weft.proposal import propose
+    from weft.proposal.writer import propose
     from weft.recipe import parse_recipe, resolve
 
     text = propose(files, out, _ask if sys.stdin.isatty() and sys.stdout.isatty() else _take_proposal)

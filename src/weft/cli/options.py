@@ -2,12 +2,15 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.bulk import SHARD_ROWS
 from weft.errors import UserError
+
+if TYPE_CHECKING:
+    from weft.recipe import Recipe
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe file, or a shipped recipe's name.")]
 ModelArgument = Annotated[
@@ -20,6 +23,10 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe; may be repeated."),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Replace the recipe's seed.")]
+Budget = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and score it at their end only."),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 ExecutorName = Annotated[
     str, typer.Option("--executor", help="Where the shards of a file are answered: local or ray (a cluster).")
@@ -27,6 +34,14 @@ ExecutorName = Annotated[
 ShardRows = Annotated[
     int,
     typer.Option("--shard-rows", metavar="N", help="Rows of a file that are answered, and saved, together."),
+]
+OnEmptyText = Annotated[
+    str | None,
+    typer.Option(
+        "--on-empty",
+        metavar="RULE",
+        help="Empty texts: error, skip (no answer) or keep (answered). Defaults to the rule of the task's data.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 
@@ -41,6 +56,13 @@ def require_folder(path: Path | None) -> None:
     """--data-dir must be there before anything else is looked at."""
     if path is not None and not path.is_dir():
         raise UserError(f"--data-dir {path}: there is no such folder")
+
+
+def unused_data_dir(recipe: "Recipe", data_dir: Path | None) -> list[str]:
+    """A note where --data-dir has nothing to do."""
+    if data_dir is None or any(task.data.preset is not None for task in recipe.tasks.values()):
+        return []
+    return [f"--data-dir {data_dir}: has no effect, because no task's data is a preset that is looked for there"]
 
 
 def require_split(split: str) -> None:

@@ -1,7 +1,7 @@
 """`weft predict`"""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +9,7 @@ import typer
 
 from weft.bulk import SHARD_ROWS
 from weft.cli import options
+from weft.data.empty import OnEmpty, require_rule
 from weft.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,54 +18,122 @@ if TYPE_CHECKING:
 
 def predict(
     model: options.ModelArgument,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="One of the model's tasks.")],
+    task: Annotated[
+        str | None, typer.Argument(metavar="[TASK]", help="One of the model's tasks; left out with --task and --all.")
+    ] = None,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="A text to answer for.")] = None,
     text2: Annotated[str | None, typer.Argument(metavar="[TEXT2]", help="The second text of a pair.")] = None,
+    some: Annotated[
+        str | None, typer.Option("--task", metavar="A,B", help="Several tasks, answered in one pass.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All tasks of the model, answered in one pass.")] = False,
     source: Annotated[Path | None, typer.Option("--input", help="A table with columns text (and text2).")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", help="Where the answers go: csv, tsv, jsonl, parquet.")
     ] = None,
+    keep_columns: Annotated[
+        str | None,
+        typer.Option(
+            "--keep-columns",
+            metavar="A,B",
+            help="Columns of the input that pass through to the output: names, all (default) or none.",
+        ),
+    ] = None,
+    on_empty: options.OnEmptyText = None,
     device: options.Device = "auto",
     as_json: options.Json = False,
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
 ) -> None:
     """Answer for one text, or for a file of them."""
-    if (text is None) == (source is None):
+    tasks, texts = _asked([task, text, text2], some, every)
+    rule = require_rule(on_empty, "--on-empty")
+    if bool(texts) == (source is not None):
         raise UserError("predict: give either a TEXT or --input FILE")
     if output is not None and source is None:
         raise UserError("predict: --output goes with --input")
+    if keep_columns is not None and output is None:
+        raise UserError("predict: --keep-columns goes with --output")
     options.require_output(output, executor, shard_rows)
     if source is not None and output is not None:
         from weft.api import predict_file
         from weft.cli.bulk import bar
 
         with bar() as watcher:
-            how = {"device": device, "executor": executor}
-            rows = predict_file(model, task, source, output, **how, shard_rows=shard_rows, listener=watcher)
+            rows = predict_file(
+                model,
+                tasks,
+                source,
+                output,
+                keep_columns=_columns(keep_columns),
+                on_empty=rule,
+                device=device,
+                executor=executor,
+                shard_rows=shard_rows,
+                listener=watcher,
+            )
         print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
         return
     from weft.model import load
 
     loaded = load(model, device)
-    blocks = (
-        [[[t] for t in (text, text2) if t is not None]] if source is None else _checked_blocks(loaded, task, source)
-    )
-    answers = (answer.as_dict() for block in blocks for answer in loaded.predict(task, *block))
+    chosen = loaded.choose(tasks)
+    answers = _of_file(loaded, chosen, source, rule) if source is not None else _of_texts(loaded, chosen, texts, rule)
     if as_json:
         _print_list(answers)
         return
     for answer in answers:
-        print(_line(answer))
+        print(_line(answer) if len(chosen) == 1 else f"{answer['task']}: {_line(answer)}")
 
 
-def _checked_blocks(model: "Model", task: str, source: Path) -> Iterable[list[list[str]]]:
-    """The texts of a file; a bad row is heard of before the first answer."""
+def _asked(given: Sequence[str | None], some: str | None, every: bool) -> tuple[list[str] | None, list[str]]:
+    """The tasks, None for all, and the texts. With --task and --all no argument is a task's name."""
+    arguments = [argument for argument in given if argument is not None]
+    if some is None and not every:
+        if not arguments:
+            raise UserError("predict: name a TASK, several with --task A,B, or --all")
+        return arguments[:1], arguments[1:]
+    if some is not None and every:
+        raise UserError("predict: --task and --all exclude each other; keep one")
+    if len(arguments) > 2:
+        raise UserError(
+            f"predict: found {len(arguments)} texts; with --task or --all no TASK stands before TEXT and TEXT2"
+        )
+    return None if some is None else [name.strip() for name in some.split(",")], arguments
+
+
+def _columns(named: str | None) -> list[str] | None:
+    """`id,date` -> a list; None for all."""
+    if named is None or named == "all":
+        return None
+    return [] if named == "none" else named.split(",")
+
+
+Answers = Iterator[dict[str, Any]]
+
+
+def _of_texts(model: "Model", tasks: list[str], texts: list[str], rule: OnEmpty | None) -> Answers:
+    """For one text or pair; a single task must read all that is given."""
+    if len(tasks) == 1:
+        answers = {tasks[0]: model.predict(tasks[0], *texts, on_empty=rule)}
+    else:
+        answers = model.predict_all(*texts, tasks=tasks, on_empty=rule)
+    return (answer.as_dict() for answer in answers.values())
+
+
+def _of_file(model: "Model", tasks: list[str], source: Path, rule: OnEmpty | None) -> Answers:
+    """Row by row, the tasks in order; a bad row is heard of before the first answer."""
     from weft.bulk.texts import Texts
+    from weft.bulk.work import Answers
 
-    texts = Texts(source, model.columns(task))
-    texts.count()
-    return texts.blocks(SHARD_ROWS)
+    texts = Texts(source, Answers(tuple(tasks), rule).wishes(model))
+    texts.look()
+    if note := texts.note():
+        typer.echo(f"weft: {note}", err=True)
+    for block in texts.blocks(SHARD_ROWS):
+        answers = model.answer(block.sides, rule)
+        for row in zip(*answers.values(), strict=True):
+            yield from (answer.as_dict() for answer in row)
 
 
 def _print_list(answers: Iterable[dict[str, Any]]) -> None:
@@ -77,6 +146,8 @@ def _print_list(answers: Iterable[dict[str, Any]]) -> None:
 
 
 def _line(answer: dict[str, Any]) -> str:
+    if answer["score"] is None:
+        return "no answer (the text is empty)"
     if "label" not in answer:
         return f"{answer['score']:.3f}"
     others = "  ".join(f"{label} {p:.3f}" for label, p in answer["probabilities"].items())

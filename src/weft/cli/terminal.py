@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.evaluation.metrics import METRICS, explain, title
+from weft.evaluation.table import shown
 from weft.training import checkpoint
 from weft.training.step import StepReport
 from weft.training.trainer import Evaluation
@@ -28,13 +29,18 @@ class Watcher:
         self.losses: dict[str, float] = {}
         self.steps = 0
         self.rate = 0.0
-        self.last = self.spoke = time.perf_counter()
+        self.first = 0
+        """steps that were done before this process began"""
+        self.begun = self.last = self.spoke = time.perf_counter()
         self.bar: Progress | None = None
 
     def started(self, progress: checkpoint.Progress, steps: int) -> None:
         self.steps = steps
-        self.last = self.spoke = time.perf_counter()
-        if progress.step:
+        self.begun = self.last = self.spoke = time.perf_counter()
+        self.first = progress.step
+        if progress.step == steps:
+            self.console.print(f"all {steps:,} steps are done: nothing is left to train")
+        elif progress.step:
             self.console.print(f"going on after step {progress.step} of {steps}")
         if self.console.is_terminal:
             self.bar = Progress(
@@ -63,7 +69,10 @@ class Watcher:
             self.bar.update(self.bar.task_ids[0], completed=step, losses=losses, speed=speed)
         elif now - self.spoke >= PLAIN_SECONDS or step == self.steps:
             self.spoke = now
-            self.console.print(f"step {step}/{self.steps}  loss: {losses}  {speed}", soft_wrap=True)
+            left = (now - self.begun) / (step - self.first) * (self.steps - step)  # evaluations so far included
+            self.console.print(
+                f"step {step}/{self.steps}  loss: {losses}  {speed}  about {clock(left)} left", soft_wrap=True
+            )
 
     def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
         primary = "  ".join(
@@ -81,6 +90,13 @@ class Watcher:
     def close(self) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+def clock(seconds: float) -> str:
+    """1:05, or 2:01:05 from an hour on"""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _first(scores: Mapping[str, float]) -> float:
@@ -112,22 +128,17 @@ def score_table(
         for i, metric in enumerate(measured[task]):
             cells = [marked(task, untrained) if i == 0 else "", title(metric)]
             if before:
-                cells.append(_shown(before[task][metric]))
-            cells += [_shown(values[metric]), f"{values['n']:,}" if i == 0 else ""]
+                cells.append(shown(before[task][metric]))
+            cells += [shown(values[metric]), f"{values['n']:,}" if i == 0 else ""]
             table.add_row(*cells, style=None if i == 0 else "dim")
-    cells = ["overall", ""] + ([_shown(before_overall)] if before else [])
-    table.add_row(*cells, _shown(overall), "")
+    cells = ["overall", ""] + ([shown(before_overall)] if before else [])
+    table.add_row(*cells, shown(overall), "")
     return Group(table, *(Text(line, style="dim") for line in explain(measured, {})))
 
 
 def marked(task: str, untrained: Collection[str]) -> str:
-    """A task's name, with a word where its head was not trained in this run."""
-    return f"{task} (untrained)" if task in untrained else task
-
-
-def _shown(score: float | None) -> str:
-    """A score, or a dash where it is undefined."""
-    return "-" if score is None or score != score else f"{score:.3f}"
+    """A task's name, with a word where it got no batch in this run."""
+    return f"{task} (not trained)" if task in untrained else task
 
 
 def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> None:
@@ -141,9 +152,9 @@ def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> No
     if untrained:
         trained = [task for task in result["dev"] if task not in untrained]
         console.print(f"\nThe best epoch was chosen by {', '.join(trained)}: {result['selection']:.3f}")
-    minutes, seconds = divmod(round(result["seconds"]), 60)
+    planned = f" of {result['planned_steps']:,}" if result["steps"] < result["planned_steps"] else ""
     console.print(
-        f"\n{result['steps']:,} steps in {minutes}:{seconds:02d}, best after step {result['best_step']:,}. "
+        f"\n{result['steps']:,}{planned} steps in {clock(result['seconds'])}, best after step {result['best_step']:,}. "
         f"The model is in {folder / 'model'}, a report in {folder / 'report.html'}",
         soft_wrap=True,
     )

@@ -18,10 +18,7 @@ def train(
     body: options.Body = None,
     settings: options.Settings = None,
     seed: options.Seed = None,
-    budget: Annotated[
-        str | None,
-        typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and score it at their end only."),
-    ] = None,
+    budget: options.Budget = None,
     device: options.Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in this folder stopped.")] = False,
 ) -> None:
@@ -40,6 +37,8 @@ def train(
         with processes.agreement():
             loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
         watcher = Watcher(console)
+        for note in options.unused_data_dir(loaded, data_dir):
+            watcher.noted(note)
         try:
             result = experiment.train(
                 loaded, out, watcher, steps=steps, device=device, resume=resume, processes=processes

@@ -4,10 +4,32 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from weft.data.empty import OnEmpty
+from weft.data.layout import Layout, Quoting
 from weft.data.masking import MaskKind
 from weft.variants import Config
+
+
+def _column(value: Any) -> Any:
+    """A column may be given by its number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _label_columns(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        names = tuple(map(_column, value))
+        if len(names) < 2 or len(set(map(str, names))) < len(names) or not all(isinstance(n, str) for n in names):
+            raise ValueError(f"found {list(value)!r}, expected the names of at least two columns, each once")
+        return names
+    if not isinstance(_column(value), str):
+        raise ValueError(f"found {value!r}, expected the name of a column, or a list of names for a multilabel task")
+    return _column(value)
+
+
+ColumnName = Annotated[str, BeforeValidator(_column)]
+LabelColumns = Annotated[str | tuple[str, ...], BeforeValidator(_label_columns)]
 
 
 class DataConfig(Config):
@@ -21,22 +43,68 @@ class DataConfig(Config):
     """file for a last look, used only by `weft evaluate --split test`"""
     dev_fraction: float | None = Field(default=None, gt=0, lt=1)
     """instead of `dev`: the share of the train file that is set aside, rows with equal texts on one side"""
-    text: str = "text"
+    text: ColumnName = "text"
     """column of the text, or of the first text of a pair"""
-    text2: str | None = None
+    text2: ColumnName | None = None
     """column of the second text; needed by the readings bi and cross"""
-    label: str = "label"
-    """column of the label; of several labels for a multilabel task, as a JSON list or divided by , ; or |"""
+    label: LabelColumns = "label"
+    """column of the label; for a multilabel task of several labels, as a JSON list or divided by , ; or |, or a list
+    of columns of 0 and 1, one for each label"""
     label_map: dict[str, str] | None = None
     """other names for labels: `{ "1" = "bad", "2" = "bad", "3" = "good" }`"""
     mask: tuple[MaskKind, ...] = ()
     """personal data that is replaced before anything else sees a text: email, phone, number, link"""
     on_bad_rows: Literal["stop", "skip"] = "stop"
     """what to do with rows whose text or label cannot be used; skipped rows are counted"""
+    quoting: Quoting = "auto"
+    """csv and tsv: "csv" if quotes enclose fields, "none" if they are part of the texts. Defaults to "auto": what the
+    whole file shows, and the other way for rows that can only be read so."""
+    header: bool = True
+    """csv and tsv: whether the first line names the columns"""
+    columns: tuple[str, ...] = ()
+    """names of the columns of files without a header. Defaults to their numbers: "1", "2", ..."""
+    encoding: str = "utf-8"
+    """encoding of files that are not UTF-8, such as "cp1252". Defaults to "utf-8"."""
+    doubts: tuple[str, ...] = ()
+    """guesses of `weft init` for you to confirm; `weft check` and `weft train` repeat them until you delete them"""
+    on_empty: OnEmpty | None = None
+    """rows with an empty text, in training and prediction: error, skip (left out and counted) or keep (read as a text
+    without words). Defaults to error, and to skip where `on_bad_rows` is skip."""
     hub: str | None = None
     """a data set of the model hub, such as "nyu-mll/glue:qqp"; train, dev and test then name its splits"""
     preset: str | None = None
     """set by weft when the files come from a preset that is looked for in --data-dir"""
+
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, name: str) -> str:
+        try:
+            " ".encode(name)
+        except (LookupError, ValueError):
+            raise ValueError(f"{name!r} is not a text encoding; expected utf-8, cp1252, latin-1, utf-16, ...") from None
+        return name
+
+    @model_validator(mode="after")
+    def _names_without_header(self) -> "DataConfig":
+        if self.columns and self.header:
+            raise ValueError("`columns` names the columns of a file without a header; say `header = false` too")
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"`columns` is {list(self.columns)}; expected every name once")
+        return self
+
+    @property
+    def layout(self) -> Layout:
+        """How its files are written."""
+        return Layout(self.quoting, self.encoding, self.header, self.columns)
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        return (self.label,) if isinstance(self.label, str) else self.label
+
+    @property
+    def empty_rule(self) -> OnEmpty:
+        """what becomes of an empty text"""
+        return self.on_empty or ("skip" if self.on_bad_rows == "skip" else "error")
 
     @model_validator(mode="after")
     def _one_dev(self) -> "DataConfig":

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
-from weft.data.labels import LabelColumn, Labels, Targets
+from weft.data.labels import FlagColumns, LabelColumn, Labels, Targets
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import TokenizedFile
 from weft.errors import UserError
@@ -26,8 +26,10 @@ def text_columns(config: DataConfig, reader: Reader) -> list[str]:
 
 
 def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
-    require_columns(file.source, file.columns, [config.label])
-    return LabelColumn(file, config.label, config.label_map)
+    require_columns(file.source, file.columns, list(config.label_columns))
+    if isinstance(config.label, str):
+        return LabelColumn(file, config.label, config.label_map)
+    return FlagColumns(file, config.label, config.label_map)
 
 
 class Dataset:

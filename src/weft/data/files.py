@@ -1,73 +1,67 @@
 """Reads a file of rows, one at a time, with the line that each row starts on."""
 
-import csv
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weft.data.dialect import CONVERT, Dialect, detect, shown, text_encoding
+from weft.data.layout import PLAIN, Layout
+from weft.data.opening import ending, explaining, is_delimited, open_text
 from weft.data.problems import Problems
+from weft.data.records import Record, Records, loosely_quoted
 from weft.errors import UserError
 
-csv.field_size_limit(1 << 30)
-DELIMITERS = "\t,;"
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 LONGEST = 1_000_000
 """characters in one text: no body reads a hundredth of that, so more is a file gone wrong"""
 SURROGATE = re.compile("[\ud800-\udfff]")
-CONVERT = "convert the file, for instance with `iconv -f latin1 -t utf-8`"
 
 
 class Row(NamedTuple):
     line: int
     """line in the file, from 1; for parquet the number of the row"""
     values: dict[str, str]
+    typed: dict[str, Any] | None = None
+    """the same as JSON has it, for jsonl"""
 
 
 Choice = Callable[[list[str]], list[str]]
 """which of the columns that a file has somebody wants"""
 
 
-def read_rows(path: Path, problems: Problems, choice: Choice | None = None) -> Iterator[Row]:
+def read_rows(path: Path, problems: Problems, choice: Choice | None = None, layout: Layout = PLAIN) -> Iterator[Row]:
     """Rows of a csv, tsv, jsonl or parquet file, the first three also gzipped; what is not a row goes to `problems`.
 
     Of a parquet file, whose columns lie apart, only those of `choice` are read.
     """
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
-    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    try:
-        for row in _rows(path, ending, problems, choice):
-            wrong = _unusable(row)
+    with explaining(path):
+        for row in _rows(path, problems, choice, layout):
+            wrong = _unusable(row, layout.encoding)
             if wrong is None:
                 yield row
             else:
                 problems.add(row.line, *wrong)
-    except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as {ending.removeprefix('.') or 'a table'} ({error})") from None
 
 
-def _rows(path: Path, ending: str, problems: Problems, choice: Choice | None) -> Iterator[Row]:
-    if ending == ".parquet":
+def _rows(path: Path, problems: Problems, choice: Choice | None, layout: Layout) -> Iterator[Row]:
+    if ending(path) == ".parquet":
         yield from _parquet(path, choice)
-        return
-    with _open(path) as handle:
-        yield from (_json_lines if ending == ".jsonl" else _delimited)(handle, path, problems)
+    elif is_delimited(path):
+        dialect = detect(path, layout)
+        with open_text(path, dialect.encoding) as handle:
+            yield from _delimited(handle, dialect, problems)
+    else:
+        with open_text(path, text_encoding(path, layout.encoding)) as handle:
+            yield from _json_lines(handle, path, problems)
 
 
-def _open(path: Path) -> IO[str]:
-    """Bytes that are not UTF-8 become lone surrogates, so that `_unusable` can say on which line they are."""
-    how = {"encoding": "utf-8-sig", "newline": "", "errors": "surrogateescape"}
-    return gzip.open(path, "rt", **how) if path.suffix == ".gz" else path.open(**how)  # type: ignore[call-overload,no-any-return]
-
-
-def _unusable(row: Row) -> tuple[str, str] | None:
+def _unusable(row: Row, encoding: str) -> tuple[str, str] | None:
     """What is wrong with the characters of a row: (kind, detail), or None."""
     for name, text in row.values.items():
         if "\0" in text:
@@ -78,69 +72,45 @@ def _unusable(row: Row) -> tuple[str, str] | None:
         if not text.isascii() and (odd := SURROGATE.search(text)):
             code = ord(odd[0])
             found = f"the byte {code - 0xDC00:#04x}" if 0xDC80 <= code <= 0xDCFF else f"half a character (U+{code:04X})"
-            return "not UTF-8", f"column {name!r} holds {found}, which is not UTF-8; {CONVERT}"
+            return "not UTF-8", f"column {name!r} holds {found}, which is not {shown(encoding)}; {CONVERT}"
     return None
 
 
-def _delimited(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]:
-    """csv and tsv; whatever the ending says, the header shows what divides the fields."""
-    header_line = handle.readline()
-    if not header_line.strip():
-        raise UserError(f"{path}: is empty; expected a header line and rows")
-    if "\0" in header_line or SURROGATE.search(header_line):
-        raise UserError(f"{path}:1: the header is not UTF-8; {CONVERT}")
-    delimiter = max(DELIMITERS, key=header_line.count)
-    header = next(csv.reader([header_line], delimiter=delimiter))
-    twice = {name for name in header if header.count(name) > 1}
-    if twice:
-        raise UserError(f"{path}:1: column {sorted(twice)[0]!r} stands twice in the header")
-    lines = _Lines(handle)
-    line = 2
-    for fields in csv.reader(lines, delimiter=delimiter):
-        record = lines.take()
-        if (len(record) > 1 or lines.ended) and not _well_quoted(record, delimiter):
-            through = f", and swallows the lines to {line + len(record) - 1}" if len(record) > 1 else ""
-            problems.add(line, "unbalanced quotes", f"a quote opens here and is not closed properly{through}")
-        elif len(fields) == len(header):
-            yield Row(line, dict(zip(header, fields, strict=True)))
-        elif fields:
-            found = f"has {len(fields)} fields, the header has {len(header)}"
-            problems.add(line, "wrong number of fields", found)
-        line += len(record)
+def _delimited(handle: IO[str], dialect: Dialect, problems: Problems) -> Iterator[Row]:
+    """csv and tsv, read as the file's dialect says."""
+    records = Records(handle, dialect.delimiter)
+    width = len(dialect.names)
+    line = 1
+    if dialect.header:
+        handle.readline()
+        line = 2
+    while (record := records.read()) is not None:
+        found = record.fields(dialect.ways, width) or _loosely(record, dialect, width)
+        fields, used = found or ([], 1)
+        if fields:
+            if not record.is_blank:
+                yield Row(line, dict(zip(dialect.names, fields, strict=True)))
+        elif not record.is_blank:
+            problems.add(line, *_unreadable(record, dialect))
+        records.put_back(record.taken[used:])
+        line += used
 
 
-class _Lines:
-    """Lines of a file, remembering which of them went into the last record."""
-
-    def __init__(self, handle: IO[str]) -> None:
-        self.handle = handle
-        self.taken: list[str] = []
-        self.ended = False
-        """whether the record asked for more than there is"""
-
-    def __iter__(self) -> "_Lines":
-        return self
-
-    def __next__(self) -> str:
-        line = self.handle.readline()
-        if not line:
-            self.ended = True
-            raise StopIteration
-        self.taken.append(line)
-        return line
-
-    def take(self) -> list[str]:
-        taken, self.taken = self.taken, []
-        return taken
+def _loosely(record: Record, dialect: Dialect, width: int) -> tuple[list[str], int] | None:
+    """The last resort for one line whose quotes are odd, unless the recipe says that they mean nothing."""
+    if "csv" not in dialect.ways or record.quoted is not None:
+        return None
+    fields = loosely_quoted(record.taken[0], dialect.delimiter, width)
+    return None if fields is None else (fields, 1)
 
 
-def _well_quoted(record: list[str], delimiter: str) -> bool:
-    """Whether every quote that opens a field also closes it. One line with odd quotes can be read; several cannot."""
-    try:
-        list(csv.reader(record, delimiter=delimiter, strict=True))
-    except csv.Error:
-        return False
-    return True
+def _unreadable(record: Record, dialect: Dialect) -> tuple[str, str]:
+    """What is wrong with a record: (kind, detail)."""
+    if dialect.ways[0] == "csv" and record.quoted is None:
+        return "unbalanced quotes", "a quote opens here and is not closed properly"
+    fields = record.plain if dialect.ways[0] == "none" or record.quoted is None else record.quoted
+    expected = "the header has" if dialect.header else "the first row has"
+    return "wrong number of fields", f"has {len(fields)} fields, {expected} {len(dialect.names)}"
 
 
 def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]:
@@ -162,7 +132,7 @@ def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row
         if unknown:
             problems.add(line, "unknown key", f"has the key {unknown[0]!r}, which the first row has not")
             continue
-        yield Row(line, {key: as_text(values.get(key)) for key in columns})
+        yield Row(line, {key: as_text(values.get(key)) for key in columns}, values)
     if not columns and not problems.counts:
         raise UserError(f"{path}: is empty; expected one JSON object a line")
 
@@ -192,4 +162,6 @@ def require_columns(path: Path, found: list[str], wanted: list[str]) -> None:
     for name in wanted:
         if name not in found:
             shown = ", ".join(repr(column) for column in found)
-            raise UserError(f"{path}:1: there is no column {name!r}; the columns are {shown}")
+            sentence = any(len(column.split()) > 3 for column in found)
+            hint = "; if the first line is a row, say `header = false` or write a header" if sentence else ""
+            raise UserError(f"{path}:1: there is no column {name!r}; the columns are {shown}{hint}")

@@ -1,13 +1,16 @@
 """Label columns as numbers, and numbers as labels again."""
 
+import ast
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from torch import Tensor
@@ -16,6 +19,9 @@ from weft.data.problems import Problems
 from weft.data.tokens import TokenizedFile
 from weft.errors import UserError
 from weft.types import Rows
+
+FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
+BETWEEN = "\x1f"
 
 Kind = Literal["classification", "ordinal", "multilabel", "regression"]
 Targets = NDArray[np.float64] | NDArray[np.int64]
@@ -102,12 +108,14 @@ def canonical(label: str) -> str:
 
 
 def divide(label: str) -> list[str]:
-    """The several labels of a multilabel row: a JSON list, or divided by , ; or |; an empty text is none."""
+    """The several labels of a multilabel row: a list as JSON or Python writes it, or divided by , ; or |.
+
+    An empty text is none.
+    """
     if label.lstrip().startswith("["):
-        try:
-            return [canonical(str(name)) for name in json.loads(label)]
-        except ValueError:
-            pass  # a label that starts with a bracket
+        for read in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):  # a label that starts with a bracket
+                return [canonical(str(name)) for name in read(label.strip())]
     return [canonical(part) for part in re.split(r"[,;|]", label) if part.strip()]
 
 
@@ -119,9 +127,31 @@ class LabelColumn:
         self.column = column
         self.map = {canonical(old): canonical(new) for old, new in (label_map or {}).items()}
 
+    def cells(self) -> pa.ChunkedArray:
+        """What stands in each row."""
+        return self.file.strings(self.column)
+
+    def target(self, text: str, labels: Labels) -> float | list[float] | None:
+        """What a cell means to training, or None if it is no label."""
+        return labels.target(self.mapped(text, labels.kind))
+
+    def complaint(self, text: str, labels: Labels) -> str:
+        """What is wrong with a cell that is no label."""
+        shown = f"the label {text!r}" if text.strip() else "no label"
+        return f"column {self.column!r} has {shown}, expected {labels.expected}"
+
+    def names(self, kind: Kind) -> list[str]:
+        """Every label that occurs: numbers in their order, then names in theirs."""
+        parts = [divide(text) if kind == "multilabel" else [canonical(text)] for text in self.distinct(kind)]
+        seen = {name for names in parts for name in names} - {""}
+        return sorted(seen, key=lambda name: (as_float(name) is None, as_float(name) or 0.0, name))
+
+    def require_names(self, declared: Sequence[str]) -> None:
+        """Labels that a recipe declares need not occur."""
+
     def distinct(self, kind: Kind) -> list[str]:
-        """Every different label, mapped."""
-        found = pc.unique(self.file.strings(self.column)).to_pylist()
+        """Every different cell, mapped."""
+        found = pc.unique(self.cells()).to_pylist()
         return [self.mapped(str(text), kind) for text in found]
 
     def mapped(self, text: str, kind: Kind) -> str:
@@ -132,9 +162,9 @@ class LabelColumn:
 
     def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
         """[n] or [n, labels] targets and the rows they belong to; labels that cannot be read stop, or are left out."""
-        encoded = self.file.strings(self.column).dictionary_encode().unify_dictionaries().combine_chunks()
+        encoded = self.cells().dictionary_encode().unify_dictionaries().combine_chunks()
         texts = encoded.dictionary.to_pylist()
-        found = [labels.target(self.mapped(text, labels.kind)) for text in texts]
+        found = [self.target(text, labels) for text in texts]
         codes = encoded.indices.to_numpy()
         usable = np.array([target is not None for target in found])[codes]
         if not usable.all() and not skip_bad_rows:
@@ -151,14 +181,56 @@ class LabelColumn:
         """Every row whose label is not one."""
         found = Problems(self.file.source)
         good: dict[str, bool] = {}
-        for row, text in enumerate(self.file.stream(self.column)):
+        for row, text in enumerate(text for chunk in self.cells().chunks for text in chunk.to_pylist()):
             if text not in good:
-                good[text] = labels.target(self.mapped(text, labels.kind)) is not None
+                good[text] = self.target(text, labels) is not None
             if not good[text]:
-                shown = f"the label {text!r}" if text.strip() else "no label"
-                detail = f"column {self.column!r} has {shown}, expected {labels.expected}"
-                found.add(self.file.line(row), "bad label", detail)
+                found.add(self.file.line(row), "bad label", self.complaint(text, labels))
         return found
+
+
+class FlagColumns(LabelColumn):
+    """Columns of 0 and 1, one for each label of a multilabel task. A row's cell is all of them, one after the other."""
+
+    def __init__(self, file: TokenizedFile, columns: tuple[str, ...], label_map: Mapping[str, str] | None) -> None:
+        super().__init__(file, ", ".join(columns), label_map)
+        self.columns = columns
+        self.meanings = [self.map.get(canonical(name), canonical(name)) for name in columns]
+        """each column's label; a label map renames columns, or makes one label of several"""
+
+    def cells(self) -> pa.ChunkedArray:
+        return pc.binary_join_element_wise(*(self.file.strings(name) for name in self.columns), BETWEEN)
+
+    def names(self, kind: Kind) -> list[str]:  # noqa: ARG002
+        """The labels are the columns, in their order, whatever stands in them."""
+        return list(dict.fromkeys(self.meanings))
+
+    def require_names(self, declared: Sequence[str]) -> None:
+        if set(declared) != set(self.meanings):
+            raise UserError(
+                f"{self.file.source}: `labels` declares {', '.join(declared)}, but the label columns are "
+                f"{', '.join(self.meanings)}; leave `labels` out, or rename columns with `label_map`"
+            )
+
+    def target(self, text: str, labels: Labels) -> list[float] | None:
+        flags = [as_flag(cell) for _, cell in self._apart(text)]
+        if None in flags:
+            return None
+        chosen = {name for name, flag in zip(self.meanings, flags, strict=True) if flag}
+        return [float(name in chosen) for name in labels.names]
+
+    def _apart(self, text: str) -> list[tuple[str, str]]:
+        """Each column with its own cell of a row."""
+        return list(zip(self.columns, text.split(BETWEEN, len(self.columns) - 1), strict=True))
+
+    def complaint(self, text: str, labels: Labels) -> str:  # noqa: ARG002
+        column, cell = next((column, cell) for column, cell in self._apart(text) if as_flag(cell) is None)
+        return f"column {column!r} has {f'the label {cell!r}' if cell.strip() else 'no label'}, expected 0 or 1"
+
+
+def as_flag(cell: str) -> bool | None:
+    """Whether a cell of a column of 0 and 1 is on, or None if it is neither."""
+    return FLAGS.get(canonical(cell).lower())
 
 
 def find_labels(
@@ -175,11 +247,9 @@ def find_labels(
         return Labels(kind, low=low, high=high, bounded=bounds is not None, scaled=scaled)
     if declared is not None:
         names = [canonical(str(name)) for name in declared]
+        column.require_names(names)
         return Labels(kind, names=tuple(names), numbered=not any(as_float(name) is not None for name in names))
-    texts = column.distinct(kind)
-    parts = [divide(text) if kind == "multilabel" else [canonical(text)] for text in texts]
-    seen = {name for names in parts for name in names} - {""}
-    names = sorted(seen, key=lambda name: (as_float(name) is None, as_float(name) or 0.0, name))
+    names = column.names(kind)
     if len(names) < 2:
         raise UserError(
             f"{where} holds {len(names)} different labels ({', '.join(names) or 'none'}); "

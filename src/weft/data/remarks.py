@@ -4,15 +4,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from weft.data.columns import Column, header_is_data
 from weft.data.dataset import Dataset
 from weft.data.splits import pair_keys
+from weft.data.tokens import TokenizedFile
+
+WARNING = "warning: "
+"""how a remark begins that a person must not miss"""
+LOOKED_AT = 1000
+"""rows of a file that show what its columns hold"""
 
 
 def remarks(train: Dataset, dev: Dataset) -> list[str]:
-    """Sentences about rows left out, masked, cut or seen on both sides."""
+    """Sentences about how files were read, and about rows left out, masked, cut or seen on both sides."""
     found = []
     files = {d.file.source: d for d in (train, dev)}.values()  # one file may be split into both
     for dataset in files:
+        if warning := header_warning(dataset.file):
+            found.append(WARNING + warning)
+        if dataset.file.dialect is not None and not dataset.file.dialect.is_obvious:
+            found.append(f"{dataset.file.source}: {dataset.file.dialect}")
         for what, count in dataset.file.skipped.items():
             found.append(f"{dataset.file.source}: {count:,} rows skipped ({what})")
         if dataset.unlabelled:
@@ -24,6 +35,23 @@ def remarks(train: Dataset, dev: Dataset) -> list[str]:
     if shared:
         found.append(f"{train.task}: {shared:,} of {len(dev):,} dev rows also stand in train; they flatter the score")
     return found
+
+
+def header_warning(file: TokenizedFile) -> str | None:
+    """Says that the header of a csv or tsv file looks like a row."""
+    if file.dialect is None or not file.dialect.header:
+        return None
+    columns = [Column(name) for name in file.dialect.names]
+    for column in columns:
+        for text in file.strings(column.name).slice(0, LOOKED_AT).to_pylist():
+            column.add(text)
+    if not header_is_data(file.dialect.names, columns):
+        return None
+    shown = ", ".join(repr(name) for name in file.dialect.names[:4])
+    return (
+        f"{file.source}:1: the header looks like a row ({shown}); if the file has no header, this row is lost: "
+        "say `header = false` in the task's data table and name the columns with `columns`"
+    )
 
 
 def overlap(train: Dataset, dev: Dataset) -> int:

@@ -1,9 +1,13 @@
 """Tables of texts that users hand in for prediction."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from weft.data.dialect import detect
 from weft.data.files import ENDINGS, read_rows, require_columns
+from weft.data.layout import Layout
+from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.errors import UserError
 
@@ -11,27 +15,44 @@ STANDARD = ("text", "text2")
 VECTOR_ENDINGS = (".npy", ".parquet")
 
 
-def stream_texts(path: Path, own: list[str], problems: Problems) -> Iterator[tuple[str, ...]]:
-    """The texts of one row after the other, from the columns `own`, which may also be called `text` and `text2`."""
+def choose_columns(found: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Where a task's texts are: in the columns `text` and `text2`, or else in those of the task's own files."""
+    standard = list(STANDARD[: len(own)])
+    return standard if all(name in found for name in standard) else list(own)
 
-    def chosen(found: list[str]) -> list[str]:
-        standard = list(STANDARD[: len(own)])
-        columns = standard if all(name in found for name in standard) else own
-        require_columns(path, found, columns)
-        return columns
 
-    columns: list[str] | None = None
-    for row in read_rows(path, problems, chosen):
-        columns = columns or chosen(list(row.values))
-        yield tuple(row.values[name] for name in columns)
+def input_layout(path: Path, own: list[str], layout: Layout) -> Layout:
+    """The layout of a file to answer for: one that names the columns has a header, whatever the training files had."""
+    if layout.header or not path.is_file() or not is_delimited(path):
+        return layout
+    with_header = replace(layout, header=True, columns=())
+    try:
+        found = detect(path, with_header).names
+    except UserError:  # a first line that is no header
+        return layout
+    return with_header if all(name in found for name in choose_columns(found, own)) else layout
+
+
+def reading_note(path: Path, own: list[str], layout: Layout) -> str | None:
+    """How a csv or tsv file is read, where that is not obvious."""
+    if not is_delimited(path):
+        return None
+    dialect = detect(path, input_layout(path, own, layout))
+    return None if dialect.is_obvious else f"{path}: {dialect}"
 
 
 def read_texts(path: Path, own: list[str]) -> list[list[str]]:
     """One list for each column of a small file."""
     problems = Problems(path)
-    rows = list(stream_texts(path, own, problems))
+    rows = [row.values for row in read_rows(path, problems, lambda found: _required(path, found, own))]
     problems.stop()
-    return [[row[side] for row in rows] for side in range(len(own))]
+    return [[row[name] for row in rows] for name in (_required(path, list(rows[0]), own) if rows else own)]
+
+
+def _required(path: Path, found: list[str], own: list[str]) -> list[str]:
+    columns = choose_columns(found, own)
+    require_columns(path, found, columns)
+    return columns
 
 
 def require_writable(path: Path, endings: tuple[str, ...] = ENDINGS) -> None:

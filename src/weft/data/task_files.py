@@ -59,7 +59,7 @@ class TaskFiles:
 
     def skipping_bad_rows(self) -> "TaskFiles":
         """The same files, read without the rows that cannot be used."""
-        config = self.config.model_copy(update={"on_bad_rows": "skip"})
+        config = self.config.model_copy(update={"on_bad_rows": "skip", "on_empty": None})
         return TaskFiles(self.task, config, self.reader, self.tokenizer, self.seed, self.data_dir)
 
     def open(self, split: str) -> TokenizedFile:
@@ -74,6 +74,8 @@ class TaskFiles:
                 self.tokenizer,
                 masks=self.config.mask,
                 skip_bad_rows=self.config.on_bad_rows == "skip",
+                layout=self.config.layout,
+                on_empty=self.config.empty_rule,
             )
         return self._open[path]
 

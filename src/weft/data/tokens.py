@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import astuple
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from weft.atomic import replacing, write_whole
+from weft.data.dialect import Dialect, detect
+from weft.data.empty import OnEmpty, empty_column
 from weft.data.files import Row, read_rows, require_columns
+from weft.data.layout import PLAIN, Layout
 from weft.data.masking import MaskKind, mask
+from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UserError
 
-FORMAT = "2"
+FORMAT = "3"
 CHUNK = 8192
 """rows in each record batch but the last: row r lies in batch r // CHUNK"""
 
@@ -55,6 +60,8 @@ class TokenizedFile:
         """how many finds of each kind were masked in the text columns"""
         self.skipped: dict[str, int] = notes["skipped"]
         """how many rows were left out, by what was wrong with them"""
+        self.dialect = Dialect.from_dict(notes["dialect"]) if notes["dialect"] else None
+        """how a csv or tsv file was read"""
         batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._tokens = {
             name: [
@@ -107,6 +114,8 @@ def tokenize_file(
     *,
     masks: Sequence[MaskKind] = (),
     skip_bad_rows: bool = False,
+    layout: Layout = PLAIN,
+    on_empty: OnEmpty = "error",
 ) -> TokenizedFile:
     """The tokenized form of a file: from the cache, or built now."""
     if not path.is_file():
@@ -118,11 +127,13 @@ def tokenize_file(
         raise UserError(
             f"{folder}: the token cache cannot be written ({error.strerror}); set WEFT_CACHE to a folder that can"
         ) from None
-    settings = json.dumps([FORMAT, text_columns, sorted(masks), skip_bad_rows])
+    settings = json.dumps(
+        [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), is_delimited(path)]
+    )
     key = _digest(settings, _content(path, folder), tokenizer.digest)
     target = folder / f"{key}.arrow"
     if not target.exists():
-        _build(path, text_columns, tokenizer, target, masks, skip_bad_rows)
+        _build(path, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout)
     return TokenizedFile(target, path, text_columns)
 
 
@@ -150,14 +161,27 @@ def _build(
     target: Path,
     masks: Sequence[MaskKind],
     skip_bad_rows: bool,
+    on_empty: OnEmpty,
+    layout: Layout,
 ) -> None:
-    problems = Problems(path)
+    problems, empty = Problems(path), Problems(path)
+    fatal, skipped = Problems(path), Problems(path)
+
+    def sort_out() -> None:
+        """Which of them stop the run, and which are counted."""
+        (skipped if skip_bad_rows else fatal).join(problems)
+        (skipped if on_empty == "skip" else fatal).join(empty)
+        fatal.stop()
+
     masked: Counter[str] = Counter()
-    rows = _masked(_checked(path, text_columns, problems), text_columns, masks, masked)
+    checked = _checked(path, text_columns, problems, None if on_empty == "keep" else empty, layout)
+    rows = _masked(checked, text_columns, masks, masked)
     first = next(rows, None)
     if first is None:
-        problems.stop()
-        raise UserError(f"{path}: has a header but no rows")
+        sort_out()
+        left_out = ", ".join(f"{count:,} x {what}" for what, count in skipped.counts.items())
+        why = f"leaves no row: all were skipped ({left_out})" if left_out else "has a header but no rows"
+        raise UserError(f"{path}: {why}")
     columns = list(first.values)
     schema = pa.schema(
         [("line", pa.int64())]
@@ -169,9 +193,10 @@ def _build(
             for batch in _batches(chain([first], rows), schema, tokenizer):
                 sink.write_batch(batch)
         pa.default_memory_pool().release_unused()  # Arrow would keep it for the next file
-        if not skip_bad_rows:
-            problems.stop()
-        write_whole(target.with_suffix(".json"), json.dumps({"masked": masked, "skipped": problems.counts}))
+        sort_out()
+        dialect = detect(path, layout).as_dict() if is_delimited(path) else None
+        notes = {"masked": masked, "skipped": skipped.counts, "dialect": dialect}
+        write_whole(target.with_suffix(".json"), json.dumps(notes))
 
 
 def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
@@ -208,16 +233,18 @@ def _masked(
         yield row
 
 
-def _checked(path: Path, text_columns: list[str], problems: Problems) -> Iterator[Row]:
-    """Rows whose texts are there; the others go to `problems`."""
+def _checked(
+    path: Path, text_columns: list[str], problems: Problems, empty: Problems | None, layout: Layout
+) -> Iterator[Row]:
+    """Rows that can be used; the others go to `problems`, and those with an empty text to `empty` if it is given."""
     checked_header = False
-    for row in read_rows(path, problems):
+    for row in read_rows(path, problems, layout=layout):
         if not checked_header:
             require_columns(path, list(row.values), text_columns)
             checked_header = True
-        empty = [name for name in text_columns if not row.values[name].strip()]
-        if empty:
-            problems.add(row.line, "empty text", f"column {empty[0]!r} is empty, expected a text")
+        column = None if empty is None else empty_column(row.values, text_columns)
+        if column is not None and empty is not None:
+            empty.add(row.line, "empty text", f"column {column!r} is empty, expected a text (see on_empty)")
         else:
             yield row
 

@@ -1,5 +1,6 @@
 """A task as `AutoModelForSequenceClassification` has it: BERT's pooler, then one linear layer."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from weft.nn.heads.linear import Linear
 from weft.nn.pooling.pooler import Pooler
 from weft.nn.weights import write_config
 from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
-from weft.tasks.task import Task
 
 PROBLEMS = {
     "softmax": "single_label_classification",
@@ -26,22 +26,24 @@ PROBLEMS = {
 
 
 def misfit(source: Source, name: str) -> str | None:
-    """Why a task on one sequence is not a pooler and a linear layer, or None."""
+    """Why a task is not BERT's own classifier, a pooler and a linear layer on one sequence, or None."""
     task, config = source.task(name), source.config(name)
+    if config.reading == "bi":
+        return 'reading = "bi" encodes the two texts separately'
     if not isinstance(task.pooling, Pooler):
-        return f'pooling = "{config.pooling.name}" is not BERT\'s own; train it with pooling = "pooler"'
+        return f'pooling = "{config.pooling.name}" is not BERT\'s own'
     if not isinstance(task.head, Linear):
-        return f'head = "{config.head.name}" is more than one linear layer; train it with head = "linear"'
+        return f'head = "{config.head.name}" is not one linear layer'
     return unreadable(source, name)
 
 
 def unreadable(source: Source, name: str) -> str | None:
     """Why others cannot read a task's states or outputs, whatever its pooling and head, or None."""
     if source.layers(name) is None:
-        return 'layer = "mix" reads all layers at once; train it with one layer'
+        return 'layer = "mix" reads all layers'
     if source.task(name).loss.activation is None:
         loss = source.config(name).chosen_loss.name
-        return f'loss = "{loss}" reads outputs by a rule of its own, neither softmax nor sigmoid'
+        return f'loss = "{loss}" reads outputs neither by softmax nor by sigmoid'
     return None
 
 
@@ -59,7 +61,7 @@ def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: b
     """The folder of one task that is no misfit."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
-    output, labels = output_layer(task, task.head.dense, yes_no_as_two=yes_no_as_two)
+    output, labels = output_layer(source, name, task.head.dense, yes_no_as_two=yes_no_as_two)
     doubled = len(labels) > task.loss.outputs
     save_bert(
         source.network.body,
@@ -67,26 +69,37 @@ def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: b
         folder,
         output,
         architectures=["BertForSequenceClassification"],
-        problem_type=PROBLEMS["softmax" if doubled else str(task.loss.activation)],
-        id2label=dict(enumerate(labels)),
-        label2id={label: number for number, label in enumerate(labels)},
         classifier_dropout=source.model.recipe.dropout,
+        **answer_settings("softmax" if doubled else str(task.loss.activation), labels),
         **settings,
     )
     save_tokenizer(source.model.tokenizer, folder, source.config(name).reading, source.max_length)
 
 
-def output_layer(task: Task, last: nn.Module | Tensor, *, yes_no_as_two: bool) -> tuple[nn.Linear, list[str]]:
+def answer_settings(function: str, labels: Sequence[str]) -> dict[str, Any]:
+    """What config.json says of outputs: how they are read, and their names."""
+    return {
+        "problem_type": PROBLEMS[function],
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: number for number, label in enumerate(labels)},
+    }
+
+
+def output_layer(
+    source: Source, name: str, last: nn.Module | Tensor, *, yes_no_as_two: bool
+) -> tuple[nn.Linear, list[str]]:
     """A head's `last` layer as others read it, and the names of its outputs.
 
     A regression gives numbers in the label's own units. Two classes that weft keeps as one logit o become the logits
-    (0, o) if `yes_no_as_two`: the softmax of these is the sigmoid of o.
+    (0, o) if `yes_no_as_two`: the softmax of these is the sigmoid of o. A calibrated task's logits are divided by its
+    temperature.
     """
     assert isinstance(last, nn.Linear), "a head's last layer is linear"
-    weight, bias, labels = last.weight.detach(), last.bias.detach(), task.labels
+    labels, temperature = source.task(name).labels, source.temperature(name)
+    weight, bias = (tensor.detach() / temperature for tensor in (last.weight, last.bias))
     if labels.is_numeric:
         nothing = torch.zeros_like(weight)  # only the bias moves by the low end of the range
-        return _linear(labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)), [task.name]
+        return _linear(labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)), [name]
     if len(weight) == len(labels.names):
         return _linear(weight, bias), list(labels.names)
     if yes_no_as_two:

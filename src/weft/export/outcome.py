@@ -35,10 +35,10 @@ class Outcome:
     """task -> why, and the way that works"""
     quantization: Quantization | None = None
 
-    def each(self, source: Source, folder: Path, refusal: Refusal, save: Save) -> None:
+    def each(self, source: Source, folder: Path, save: Save, refusal: Refusal | None = None) -> None:
         """A folder of its own for every task that the target can express."""
         for task in source.tasks:
-            reason = refusal(source, task)
+            reason = refusal(source, task) if refusal else None
             if reason is not None:
                 self.skipped[task] = reason
                 continue
@@ -48,10 +48,10 @@ class Outcome:
             remark = source.remark(task)
             self.written[task] = f"{own.name}/: {how}; {remark}" if remark else f"{own.name}/: {how}"
 
-    def require_one(self, to: str, hint: str = "") -> None:
+    def require_one(self, to: str) -> None:
         if not self.written:
             reasons = "\n".join(f"  {task}: {reason}" for task, reason in self.skipped.items())
-            raise UserError(f"--to {to}: none of the tasks can be written\n{reasons}{hint}")
+            raise UserError(f"--to {to}: none of the tasks can be written\n{reasons}")
 
     def save_card(self, source: Source, to: str, folder: Path) -> None:
         """README.md: what is in the folder, and what is not."""

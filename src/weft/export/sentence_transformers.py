@@ -23,6 +23,8 @@ MODES = {Cls: "cls_token", Pooler: "cls_token", Mean: "mean_tokens", Max: "max_t
 """our poolings -> the library's; BERT's pooler is its first token with a dense layer after it"""
 ACTIVATIONS = {"identity": nn.Identity, "softmax": nn.Identity, "sigmoid": nn.Sigmoid}
 """what `predict` puts on outputs: several classes stay logits, and its `apply_softmax=True` makes them probabilities"""
+OTHER_TARGETS = "use --to transformers or onnx"
+"""both write every task"""
 DenseLayers = list[tuple[nn.Linear, type[nn.Module]]]
 """linear layers and what comes after each"""
 
@@ -30,7 +32,7 @@ DenseLayers = list[tuple[nn.Linear, type[nn.Module]]]
 def write(source: Source, folder: Path) -> Outcome:
     """`TASK/` for each task that reads two texts."""
     outcome = Outcome()
-    outcome.each(source, folder, refusal, _save_task)
+    outcome.each(source, folder, _save_task, refusal)
     outcome.require_one("sentence-transformers")
     return outcome
 
@@ -47,16 +49,15 @@ def refusal(source: Source, name: str) -> str | None:
     """Why the library cannot express a task, and the way that works."""
     task, config = source.task(name), source.config(name)
     if config.reading == "single":
-        return "reads one text, and this library is for pairs; use --to transformers or onnx"
+        return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
     if type(task.pooling) not in MODES:
-        return f'pooling = "{config.pooling.name}" is not one of the library\'s; use --to onnx'
+        return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
     if config.reading == "bi":
-        mixed = source.layers(name) is None
-        return 'layer = "mix" reads all layers at once; use --to onnx' if mixed else None
+        return f'layer = "mix" reads all layers; {OTHER_TARGETS}' if source.layers(name) is None else None
     if not isinstance(task.head, Linear | Mlp):
-        return f'head = "{config.head.name}" is not made of plain layers; use --to onnx'
+        return f'head = "{config.head.name}" is not made of plain layers; {OTHER_TARGETS}'
     reason = unreadable(source, name)
-    return None if reason is None else f"{reason}; use --to onnx"
+    return None if reason is None else f"{reason}; {OTHER_TARGETS}"
 
 
 def save_sentence_transformer(source: Source, name: str, folder: Path) -> None:
@@ -75,7 +76,7 @@ def save_cross_encoder(source: Source, name: str, folder: Path) -> None:
         save_classifier(source, name, folder, yes_no_as_two=False, sentence_transformers=activation)
         return
     *hidden, last = [layer for layer in task.head.modules() if isinstance(layer, nn.Linear)]
-    output, _ = output_layer(task, last, yes_no_as_two=False)
+    output, _ = output_layer(source, name, last, yes_no_as_two=False)
     dense: DenseLayers = [*((layer, nn.ReLU) for layer in hidden), (output, nn.Identity)]
     _save_modules(source, name, folder, dense, {"model_type": "CrossEncoder", **activation})
 
@@ -126,4 +127,4 @@ def _left_behind(source: Source, name: str) -> str:
     """A cosine is what the library computes by itself; any other head is lost."""
     if isinstance(source.task(name).head, Cosine):
         return ""
-    return f" (vectors alone; its {source.config(name).head.name} head comes along with --to onnx)"
+    return f" (vectors alone; its {source.config(name).head.name} head comes along with --to transformers or onnx)"

@@ -45,6 +45,10 @@ class Source:
         layer = self.task(task).layer
         return layer.number if isinstance(layer, OneLayer) else None
 
+    def temperature(self, task: str) -> float:
+        """What the logits of a calibrated task are divided by; 1 if it is not calibrated."""
+        return self.model.temperatures.get(task, 1.0)
+
     def remark(self, task: str) -> str:
         """What a user of the export must do that weft did by itself."""
         masks = self.config(task).data.mask

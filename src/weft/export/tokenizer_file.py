@@ -8,8 +8,11 @@ from tokenizers.processors import TemplateProcessing
 from weft.data.readings import Reading
 from weft.data.tokenizer import Tokenizer
 
-PAIRS: dict[Reading, str] = {"concat": "[CLS]:0 $A:0 $B:0 [SEP]:0"}
-"""how a reading lays out two texts if it is not BERT's way; the number after the colon is the segment"""
+PAIRS: dict[Reading, str] = {
+    "concat": "[CLS]:0 $A:0 $B:0 [SEP]:0",
+    "bi": "[CLS]:0 $A:0 [SEP]:0 [CLS]:1 $B:1 [SEP]:1",
+}
+"""how a reading lays out two texts if it is not BERT's way; the number after the colon is the token type"""
 BERT_PAIR = "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1"
 
 

@@ -1,38 +1,44 @@
-"""`transformers`: the body, and every task on one sequence that is a pooler and a linear layer."""
+"""`transformers`: the body, and every task; by the library's own class where that is exact, else with our code."""
 
 from pathlib import Path
 
-from weft.export.classifier import misfit, save_bert, save_classifier
+from weft.export.classifier import answer_settings, misfit, save_bert, save_classifier
+from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
 from weft.export.source import Source
+from weft.export.task_card import save_task_card
 from weft.export.tokenizer_file import save_tokenizer
 
 BODY = "body"
 
 
 def write(source: Source, folder: Path) -> Outcome:
-    """`body/`, which `AutoModel` opens, and `TASK/`, which `AutoModelForSequenceClassification` does."""
+    """`TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` does."""
     outcome = Outcome()
-    outcome.each(source, folder, refusal, _save_task)
-    outcome.require_one("transformers", f"\nthe body alone is {source.folder}: AutoModel opens it as it is")
-    body = source.network.body
-    (folder / BODY).mkdir()
-    save_bert(body, body.shape.layers, folder / BODY)
-    save_tokenizer(source.model.tokenizer, folder / BODY, "cross", source.max_length)
-    outcome.written["the body"] = f"{BODY}/: AutoModel"
+    outcome.each(source, folder, _save_task)
+    body, place = source.network.body, body_folder(source)
+    (folder / place).mkdir()
+    save_bert(body, body.shape.layers, folder / place)
+    save_tokenizer(source.model.tokenizer, folder / place, "cross", source.max_length)
+    outcome.written["the body"] = f"{place}/: AutoModel"
     return outcome
 
 
+def body_folder(source: Source) -> str:
+    """`body`, unless a task has that name."""
+    place = BODY
+    while place in source.tasks:
+        place += "-alone"
+    return place
+
+
 def _save_task(source: Source, name: str, folder: Path) -> str:
-    save_classifier(source, name, folder, yes_no_as_two=True)
-    return "AutoModelForSequenceClassification"
-
-
-def refusal(source: Source, name: str) -> str | None:
-    """Why `transformers` cannot express a task, and the way that works."""
-    if name == BODY:
-        return "its folder would be the body's; use --to onnx"
-    if source.config(name).reading == "bi":
-        return "reads two texts apart, which transformers has no class for; use --to sentence-transformers or onnx"
-    reason = misfit(source, name)
-    return None if reason is None else f"{reason}, or use --to onnx"
+    reason, labels = misfit(source, name), source.task(name).labels
+    if reason is None:
+        save_classifier(source, name, folder, yes_no_as_two=True)
+    else:
+        function = {"regression": "identity", "multilabel": "sigmoid"}.get(labels.kind, "softmax")
+        save_custom(source, name, folder, **answer_settings(function, labels.names or [name]))
+    save_task_card(source, name, folder, custom_code=reason)
+    trust = "" if reason is None else f" with trust_remote_code=True ({reason})"
+    return f"AutoModelForSequenceClassification{trust}"

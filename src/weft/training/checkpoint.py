@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 from pydantic import Field
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from weft.errors import UserError
-from weft.tasks.store import copy_exactly
+from weft.tasks.store import copy_exactly, write_tensors
 from weft.variants import Config
 
 FORMAT = 1
@@ -81,8 +81,8 @@ class Checkpoints:
         return target
 
     def _write(self, folder: Path, progress: Progress) -> None:
-        save_file(_on_cpu(self._weights()), folder / "weights.safetensors")
-        save_file(_on_cpu(self._moments()), folder / "optimizer.safetensors")
+        write_tensors(_on_cpu(self._weights()), folder / "weights.safetensors")
+        write_tensors(_on_cpu(self._moments()), folder / "optimizer.safetensors")
         state = {"format": FORMAT, "settings": self.settings, "progress": asdict(progress)}
         (folder / "state.json").write_text(json.dumps(state, indent=2), encoding="utf-8")
         sums = {path.name: sha256(path) for path in sorted(folder.iterdir())}

@@ -18,6 +18,7 @@ from weft.data.dataset import Dataset
 from weft.errors import Interrupted, RunError
 from weft.evaluation.metrics import overall, score
 from weft.evaluation.plane import Plane
+from weft.evaluation.table import score_text
 from weft.evaluation.truth import Predictions, decide
 from weft.schedules.plan import Plan
 from weft.tasks.engine import Engine
@@ -34,9 +35,9 @@ from weft.types import Window
 ECHO_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Scores of all tasks after some steps."""
+    """Scores of all tasks after some steps; printed, it is a table."""
 
     step: int
     scores: dict[str, dict[str, float]]
@@ -50,6 +51,9 @@ class Evaluation:
     """the overall score of the tasks that train, by which the best checkpoint is chosen"""
     untrained: tuple[str, ...] = ()
     """tasks that are scored but get no batch in this run"""
+
+    def __repr__(self) -> str:
+        return score_text(self.scores, self.overall)
 
 
 class Listener(Protocol):

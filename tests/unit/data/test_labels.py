@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.tiny import write_rows
-from weft.data.labels import LabelColumn, Labels, canonical, divide, find_labels
+from weft.data.labels import FlagColumns, LabelColumn, Labels, canonical, divide, find_labels
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import tokenize_file
 from weft.errors import UserError
@@ -68,6 +68,44 @@ def test_a_label_map_reaches_each_label_of_a_multilabel_cell(tiny: Path, tmp_pat
     labels = find_labels("multilabel", column, None, None, True)
     assert labels.names == ("b", "x")
     assert targets(column, labels) == [[1, 1], [0, 1], [1, 0]]
+
+
+def test_lists_as_python_writes_them() -> None:
+    assert divide("['plot', 'acting']") == ["plot", "acting"]
+    assert divide("[1, 2]") == ["1", "2"]
+    assert divide("[plot, acting]") == ["[plot", "acting]"]
+
+
+def flagged(tiny: Path, folder: Path, cells: list[tuple[object, object]], **label_map: str) -> FlagColumns:
+    rows = [{"text": f"a {i}", "toxic": toxic, "spam": spam} for i, (toxic, spam) in enumerate(cells)]
+    path = write_rows(folder / "rows.tsv", rows)
+    return FlagColumns(tokenize_file(path, ["text"], Tokenizer.load(tiny / "body")), ("toxic", "spam"), label_map)
+
+
+def test_columns_of_0_and_1(tiny: Path, tmp_path: Path) -> None:
+    column = flagged(tiny, tmp_path, [(1, 0), ("0.0", "true"), ("No", "YES"), (0, 0)])
+    labels = find_labels("multilabel", column, None, None, True)
+    assert labels.names == ("toxic", "spam")  # in the order of the columns, not of the alphabet
+    assert targets(column, labels) == [[1, 0], [0, 1], [0, 1], [0, 0]]
+    turned = find_labels("multilabel", column, ["spam", "toxic"], None, True)
+    assert targets(column, turned) == [[0, 1], [1, 0], [1, 0], [0, 0]]
+
+
+def test_bad_cells_of_columns_of_0_and_1(tiny: Path, tmp_path: Path) -> None:
+    column = flagged(tiny, tmp_path, [(1, 0), (2, 1), (0, ""), (0, 1)])
+    labels = find_labels("multilabel", column, None, None, True)
+    with pytest.raises(UserError) as error:
+        targets(column, labels)
+    assert "rows.tsv:3: column 'toxic' has the label '2', expected 0 or 1" in str(error.value)
+    assert "rows.tsv:4: column 'spam' has no label, expected 0 or 1" in str(error.value)
+    found, rows = column.targets(labels, skip_bad_rows=True)
+    assert (found.tolist(), rows.tolist()) == ([[1, 0], [0, 1]], [0, 3])
+
+
+def test_a_label_map_renames_columns_of_0_and_1(tiny: Path, tmp_path: Path) -> None:
+    column = flagged(tiny, tmp_path, [(1, 0), (0, 0)], toxic="rude")
+    labels = find_labels("multilabel", column, None, None, True)
+    assert (labels.names, targets(column, labels)) == (("rude", "spam"), [[1, 0], [0, 0]])
 
 
 def test_multilabel_targets(tiny: Path, tmp_path: Path) -> None:

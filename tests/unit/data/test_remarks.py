@@ -39,3 +39,36 @@ def test_what_was_skipped_and_masked_is_said(tiny: Path, tmp_path: Path) -> None
         f"{source}: 1 rows skipped (no usable label)",
         f"{source}: masked 1 x email",
     ]
+
+
+def single(tiny: Path, path: Path, content: str, **options: object) -> Dataset:
+    path.write_text(content, encoding="utf-8")
+    config = DataConfig.model_validate(options)
+    tokenizer = Tokenizer.load(tiny / "body")
+    reader = Reader("single", tokenizer.cls, tokenizer.sep, 20)
+    return TaskFiles("mood", config, reader, tokenizer, seed=1).dataset_of(path, YES_NO)
+
+
+ROWS = "".join(f"the film number {i} is fine\t{i % 2}\n" for i in range(12))
+
+
+def test_a_header_that_looks_like_a_row_is_a_warning(tiny: Path, tmp_path: Path) -> None:
+    columns = {"text": "the quiet harbour woke", "label": "1"}
+    train = single(tiny, tmp_path / "a.tsv", "the quiet harbour woke\t1\n" + ROWS, **columns)
+    (found,) = [remark for remark in remarks(train, train) if remark.startswith("warning: ")]
+    assert f"{tmp_path / 'a.tsv'}:1: the header looks like a row ('the quiet harbour woke', '1')" in found
+    whole = {"header": False, "columns": ["text", "label"]}
+    assert len(single(tiny, tmp_path / "a.tsv", "the quiet harbour woke\t1\n" + ROWS, **whole)) == 13
+    for header in ("text\tlabel", "What did you like about it?\tAgain?", "0\t1"):
+        text, label = header.split("\t")
+        named = single(tiny, tmp_path / "b.tsv", f"{header}\n{ROWS}", text=text, label=label)
+        assert not [remark for remark in remarks(named, named) if remark.startswith("warning: ")]
+
+
+def test_how_a_file_was_read_is_said_where_it_is_not_obvious(tiny: Path, tmp_path: Path) -> None:
+    train = single(tiny, tmp_path / "a.tsv", f'text\tlabel\n"so it goes\t1\n{ROWS}')
+    assert f"{tmp_path / 'a.tsv'}: fields divided by tabs, quotes are part of the texts (1 rows have some), UTF-8" in (
+        remarks(train, train)
+    )
+    plain = single(tiny, tmp_path / "b.tsv", f"text\tlabel\n{ROWS}")
+    assert not [remark for remark in remarks(plain, plain) if "quotes" in remark]

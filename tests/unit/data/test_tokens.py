@@ -109,3 +109,18 @@ def test_tokens_are_a_view_into_the_file(tmp_path: Path, cache: Path, tokenizer:
     ids = tokenize_file(write_rows(tmp_path / "a.tsv", rows(3)), ["text"], tokenizer).ids("text", 1)
     assert not ids.flags.owndata
     assert ids.dtype == np.int32
+
+
+def test_empty_texts_by_their_own_rule(tmp_path: Path, cache: Path, tokenizer: Tokenizer) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\ngood\t1\n  \t0\nbad\t0\n", encoding="utf-8")
+    kept = tokenize_file(path, ["text"], tokenizer, on_empty="keep")
+    assert [len(kept.ids("text", row)) > 0 for row in range(3)] == [True, False, True]
+    skipped = tokenize_file(path, ["text"], tokenizer, on_empty="skip")
+    assert (len(skipped), skipped.skipped) == (2, {"empty text": 1})
+    with pytest.raises(UserError, match=r"a\.tsv:3: column 'text' is empty, expected a text \(see on_empty\)"):
+        tokenize_file(path, ["text"], tokenizer, skip_bad_rows=True, on_empty="error")
+    path.write_text("text\tlabel\n  \t0\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"leaves no row: all were skipped \(1 x empty text\)"):
+        tokenize_file(path, ["text"], tokenizer, on_empty="skip")
+    assert len(tokenize_file(path, ["text"], tokenizer, on_empty="keep")) == 1

@@ -1,7 +1,10 @@
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.models import BPE
 
 from tests.tiny import write_body
 from weft.errors import UserError
@@ -67,3 +70,61 @@ def test_a_hub_id_is_read_from_the_hubs_own_cache(tmp_path: Path, monkeypatch: p
     folder = find_body("somebody/tiny-bert")
     assert folder.is_relative_to(tmp_path / "hub")
     assert load_body(folder).shape.layers == 2
+
+
+def write_roberta(folder: Path) -> Path:
+    """What a RoBERTa checkpoint has beside its weights: no [CLS] in its vocabulary."""
+    folder.mkdir(parents=True)
+    config = {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], "vocab_size": 5}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    vocabulary = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}
+    RustTokenizer(BPE(vocabulary, [], unk_token="<unk>")).save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_another_architecture_is_named(tmp_path: Path) -> None:
+    folder = write_roberta(tmp_path / "roberta")
+    with pytest.raises(UserError) as error:
+        find_body(str(folder))
+    assert str(error.value).startswith(f"{folder / 'config.json'}: model_type is 'roberta' (RobertaForMaskedLM)")
+    assert "expected 'bert'" in str(error.value)
+
+
+def test_another_architecture_on_the_hub_is_named_before_the_rest_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    asked: list[list[str]] = []
+    real = huggingface_hub.snapshot_download
+
+    def spy(name: str, allow_patterns: list[str]) -> str:
+        asked.append(allow_patterns)
+        return real(name, allow_patterns=allow_patterns)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", spy)
+    hub_cache(tmp_path / "hub", "somebody/tiny-roberta", write_roberta(tmp_path / "roberta"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(UserError) as error:
+        find_body("somebody/tiny-roberta")
+    assert str(error.value).startswith("body 'somebody/tiny-roberta': ")
+    assert "model_type is 'roberta' (RobertaForMaskedLM), expected 'bert'" in str(error.value)
+    assert asked == [["config.json"]]
+
+
+def test_a_body_on_the_hub_without_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    write_roberta(tmp_path / "bare")
+    (tmp_path / "bare" / "config.json").unlink()
+    hub_cache(tmp_path / "hub", "somebody/bare", tmp_path / "bare")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(UserError, match=r"body 'somebody/bare': .*config.json: there is no such file"):
+        find_body("somebody/bare")
+
+
+def test_an_exported_task_is_no_body(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "weft"}', encoding="utf-8")
+    with pytest.raises(UserError, match="is a task exported by weft; name the run that it came from"):
+        find_body(str(tmp_path))

@@ -1,0 +1,81 @@
+"""A task as a model with code of its own, in the hub's convention: `modeling_weft.py` stands beside its weights."""
+
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from weft.data.labels import Labels
+from weft.export.source import Source, write_json
+from weft.export.tokenizer_file import save_tokenizer
+from weft.losses.binary_cross_entropy import BinaryCrossEntropy
+from weft.nn.weights import hugging_face_config
+from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
+
+CODE = "modeling_weft"
+CLASSES = {
+    "AutoConfig": f"{CODE}.WeftConfig",
+    "AutoModel": f"{CODE}.WeftModel",
+    "AutoModelForSequenceClassification": f"{CODE}.WeftForSequenceClassification",
+}
+"""what each of the library's classes opens a folder with"""
+
+
+def save_custom(source: Source, name: str, folder: Path, **settings: Any) -> None:
+    """The folder of one task, whatever it is made of; `settings` are the names of its outputs and the like."""
+    config = source.config(name)
+    layers = source.layers(name)
+    shape = source.network.body.shape
+    if layers is not None:
+        shape = replace(shape, layers=layers)
+    content = {
+        "architectures": [CLASSES["AutoModelForSequenceClassification"].removeprefix(f"{CODE}.")],
+        "auto_map": CLASSES,
+        "model_type": "weft",
+        "body_config": hugging_face_config(shape),
+        "weft_task": task_settings(source, name),
+    }
+    write_json(folder / "config.json", content | settings)
+    save_file(task_tensors(source, name, shape.layers), folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
+    code = resources.files("weft.export").joinpath(f"{CODE}.py").read_text(encoding="utf-8")
+    (folder / f"{CODE}.py").write_text(code, encoding="utf-8")
+    # The tokenizer puts both texts of a bi task into one row, and the model takes them apart and cuts each by itself.
+    # A row of twice the length leaves as much of each text as the model will keep, since the longer one is cut first.
+    texts = 2 if config.reading == "bi" else 1
+    save_tokenizer(source.model.tokenizer, folder, config.reading, texts * source.max_length)
+
+
+def task_settings(source: Source, name: str) -> dict[str, Any]:
+    """What `modeling_weft.py` must know: the recipe's tables, and what follows from labels."""
+    task, config = source.task(name), source.config(name)
+    labels: Labels = task.labels
+    return {
+        "name": name,
+        "reading": config.reading,
+        "max_length": source.max_length,
+        "sep": source.model.tokenizer.sep,
+        "layer": "mix" if source.layers(name) is None else None,  # of any other the body has no layer above it
+        "pooling": config.pooling.model_dump(mode="json"),
+        "head": config.head.model_dump(mode="json"),
+        "outputs": task.loss.outputs,
+        "dropout": source.model.recipe.dropout,
+        "loss": config.chosen_loss.name,
+        "gives_probability": isinstance(task.loss, BinaryCrossEntropy) and task.loss.reads_probabilities,
+        "range": [labels.low, labels.high] if labels.is_numeric else None,
+        "scaled": labels.scaled,
+        "temperature": source.temperature(name),
+    }
+
+
+def task_tensors(source: Source, name: str, layers: int) -> dict[str, Tensor]:
+    """The body's tensors under Hugging Face's names, and those of the task under ours."""
+    task = source.task(name)
+    body = body_tensors(source.network.body, layers)
+    tensors = {f"body.{key}": tensor for key, tensor in body.items() if not key.startswith("pooler.")}
+    parts: dict[str, nn.Module] = {"layer": task.layer, "pooling": task.pooling, "head": task.head}
+    for part, module in parts.items():
+        tensors |= {f"{part}.{key}": tensor.detach().contiguous() for key, tensor in module.state_dict().items()}
+    return tensors

@@ -1,0 +1,111 @@
+"""README.md of one exported task: how it is opened, what goes in and what comes out."""
+
+from pathlib import Path
+
+from weft.export.source import Source
+
+EXAMPLES = ["A short film about a lighthouse.", "The keeper counts the ships."]
+SECOND = ["A film about a tower by the sea.", "Nobody counts anything."]
+
+
+def save_task_card(source: Source, name: str, folder: Path, *, custom_code: str | None) -> None:
+    """`custom_code` says why the task has code of its own, if it has."""
+    parts = [
+        "---\nlibrary_name: transformers\npipeline_tag: text-classification\ntags:\n- weft\n---\n",
+        f"# {name}\n",
+        f"The task `{name}` of {source.model.recipe.name}, trained and exported by weft.\n",
+        _code_remark(custom_code),
+        f"## Use\n\n```python\n{_example(source, name, custom_code is not None)}```\n",
+        f"## Input\n\n{_input(source, name)}\n",
+        f"## Output\n\n{_output(source, name)}\n",
+    ]
+    if custom_code is not None:
+        parts.append(f"## Vectors\n\n{_vectors(source, name)}\n")
+    (folder / "README.md").write_text("\n".join(part for part in parts if part), encoding="utf-8")
+
+
+def _code_remark(custom_code: str | None) -> str:
+    if custom_code is None:
+        return ""
+    return (
+        f"This is not a plain `BertForSequenceClassification`: {custom_code}. "
+        "The folder holds the code that it needs, `modeling_weft.py`, which imports torch and transformers alone. "
+        "transformers runs it if you pass `trust_remote_code=True`; read it first.\n"
+    )
+
+
+def _example(source: Source, name: str, custom_code: bool) -> str:
+    labels = source.task(name).labels
+    pair = source.config(name).reading != "single"
+    trust = ", trust_remote_code=True" if custom_code else ""
+    lines = [
+        "import torch",
+        "from transformers import AutoModelForSequenceClassification, AutoTokenizer",
+        "",
+        f'folder = "{name}"  # where this folder is, or its name on the hub',
+        f"tokenizer = AutoTokenizer.from_pretrained(folder{trust})",
+        f"model = AutoModelForSequenceClassification.from_pretrained(folder{trust})",
+        "",
+        f"texts = {_listed(EXAMPLES)}",
+        *([f"second_texts = {_listed(SECOND)}"] if pair else []),
+        f"inputs = tokenizer(texts, {'second_texts, ' if pair else ''}"
+        'padding=True, truncation=True, return_tensors="pt")',
+        "with torch.no_grad():",
+        "    logits = model(**inputs).logits",
+    ]
+    if labels.is_numeric:
+        lines += ["print(logits[:, 0].tolist())"]
+    elif labels.kind == "multilabel":
+        lines += [
+            "for row in logits.sigmoid():",
+            "    print([model.config.id2label[i] for i, p in enumerate(row.tolist()) if p > 0.5])",
+        ]
+    else:
+        lines += [
+            "for row in logits.softmax(dim=1):",
+            "    print(model.config.id2label[int(row.argmax())], float(row.max()))",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(texts: list[str]) -> str:
+    return "[" + ", ".join(f'"{text}"' for text in texts) + "]"
+
+
+def _input(source: Source, name: str) -> str:
+    reading, longest = source.config(name).reading, source.max_length
+    cut = f"`truncation=True` cuts a row to the {longest} tokens that the task was trained with"
+    forms = {
+        "single": f"One text: `tokenizer(texts)`. {cut}.",
+        "cross": f"Two texts in one sequence: `tokenizer(texts, second_texts)`. {cut}, the longer text first.",
+        "concat": (
+            "Two texts in one sequence without a separator between them: `tokenizer(texts, second_texts)`; "
+            f"this folder's tokenizer leaves it out. {cut}, the longer text first."
+        ),
+        "bi": (
+            "Two texts, each encoded by itself: `tokenizer(texts, second_texts)`. This folder's tokenizer writes "
+            "`[CLS] first [SEP] [CLS] second [SEP]`; the model takes the row apart at the token types, so pass "
+            f"`token_type_ids`, and cuts each text to {longest} tokens."
+        ),
+    }
+    masks = source.config(name).data.mask
+    masked = f"\n\nTexts were masked in training ({', '.join(masks)}): mask yours in the same way." if masks else ""
+    return forms[reading] + masked
+
+
+def _output(source: Source, name: str) -> str:
+    labels = source.task(name).labels
+    if labels.is_numeric:
+        return "`logits` has one number for each row, in the units of the labels."
+    names = ", ".join(f"`{label}`" for label in labels.names)
+    if labels.kind == "multilabel":
+        return f"The sigmoid of `logits` is the probability of each label: {names}. Any number of them may apply."
+    return f"The softmax of `logits` is the probability of each class: {names}."
+
+
+def _vectors(source: Source, name: str) -> str:
+    several = "; tokenize texts one by one, not as pairs" if source.config(name).reading == "bi" else ""
+    return (
+        "`AutoModel.from_pretrained(folder, trust_remote_code=True)` leaves the head out: its `pooler_output` is the "
+        f"vector that the task makes of each sequence{several}."
+    )

@@ -1,0 +1,29 @@
+"""Whether a run can be resumed: its checkpoints must be there, and it must be the same run."""
+
+from pathlib import Path
+from typing import Any
+
+from weft.content import differences
+from weft.errors import UserError
+from weft.training.checkpoint import settings_of
+from weft.training.pruning import refuse_pruned
+
+
+def refuse_other_run(out: Path, settings: dict[str, Any]) -> None:
+    """Going on with another recipe would make a model that no recipe describes."""
+    refuse_pruned(out)
+    before = settings_of(out / "checkpoints")
+    if before is None or before == settings:
+        return
+    changes = list(differences(before, settings))
+    found = "; ".join(f"{key}: was {old!r}, is now {new!r}" for key, old, new in changes)
+    if {key for key, _, _ in changes} <= {"steps", "epochs"}:
+        raise UserError(
+            f"{out}: is a run of another length ({found}). The learning rate of every step follows from the length, so "
+            "a run cannot be made longer or shorter afterwards. To go on with this run, leave out --budget or give its "
+            f"own; to train on from its model, start another run with --body {out} -o NEW_RUN"
+        )
+    raise UserError(
+        f"{out}: was started with another recipe ({found}); "
+        "resume with the recipe it was started with, or choose another folder with -o"
+    )
