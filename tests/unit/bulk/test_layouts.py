@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from weft.bulk.texts import Texts, Wish
 from weft.data.layout import PLAIN, Layout
-from weft.data.problems import Problems
-from weft.data.tables import reading_note, stream_texts
+from weft.data.tables import reading_note
 from weft.errors import UserError
 
 HEADERLESS = Layout(header=False, columns=("text", "label"), encoding="cp1252")
@@ -14,10 +14,8 @@ HEADERLESS = Layout(header=False, columns=("text", "label"), encoding="cp1252")
 
 def texts(path: Path, content: str, layout: Layout, *own: str, encoding: str = "utf-8") -> list[tuple[str, ...]]:
     path.write_bytes(content.encode(encoding))
-    problems = Problems(path)
-    found = list(stream_texts(path, list(own or ("text",)), problems, layout))
-    problems.stop()
-    return found
+    wishes = {"task": Wish(list(own or ("text",)), "error", layout)}
+    return [row for block in Texts(path, wishes).blocks(100) for row in zip(*block.sides["task"], strict=True)]
 
 
 def test_a_model_of_files_without_a_header_reads_both_kinds(tmp_path: Path) -> None:
