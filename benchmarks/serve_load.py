@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,7 +42,11 @@ class Tally:
     """What clients saw of one server."""
 
     seconds: list[float] = field(default_factory=list)
-    errors: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def errors(self) -> int:
+        return self.statuses.total() - self.statuses["200"]
 
 
 class Client(asyncio.Protocol):
@@ -48,10 +54,10 @@ class Client(asyncio.Protocol):
 
     LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
-    def __init__(self, requests: "itertools.cycle[bytes]", tally: Tally, end: float) -> None:
+    def __init__(self, requests: "itertools.cycle[bytes]", tally: Tally, ended: Callable[[], bool]) -> None:
         self.requests = requests
         self.tally = tally
-        self.end = end
+        self.ended = ended
         self.done = asyncio.get_running_loop().create_future()
         self.buffer = b""
 
@@ -71,18 +77,17 @@ class Client(asyncio.Protocol):
         length = self.LENGTH.search(head)
         if not blank or length is None or len(body) < int(length[1]):
             return
-        now = time.perf_counter()
-        self.tally.seconds.append(now - self.start)
-        self.tally.errors += not self.buffer.startswith(b"HTTP/1.1 200 ")
-        if now < self.end:
-            self._ask()
-        else:
+        self.tally.seconds.append(time.perf_counter() - self.start)
+        self.tally.statuses[head.split(b" ", 2)[1].decode()] += 1
+        if self.ended():
             self.done.set_result(None)
             self.transport.close()
+        else:
+            self._ask()
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
         if not self.done.done():  # in the middle of a request
-            self.tally.errors += 1
+            self.tally.statuses["lost"] += 1
             self.done.set_result(None)
 
 
@@ -105,17 +110,18 @@ class Served:
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def load(self, requests: "itertools.cycle[bytes]", clients: int, seconds: float) -> Tally:
-        async def run() -> Tally:
-            tally, loop = Tally(), asyncio.get_running_loop()
-            end = time.perf_counter() + seconds
-            made = [
-                await loop.create_connection(lambda: Client(requests, tally, end), "127.0.0.1", self.port)
-                for _ in range(clients)
-            ]
-            await asyncio.gather(*(client.done for _, client in made))
-            return tally
+        end = time.perf_counter() + seconds
+        return asyncio.run(self.ask(requests, clients, lambda: time.perf_counter() >= end))
 
-        return asyncio.run(run())
+    async def ask(self, requests: "itertools.cycle[bytes]", clients: int, ended: Callable[[], bool]) -> Tally:
+        """Clients that ask on and on until it has ended."""
+        tally, loop = Tally(), asyncio.get_running_loop()
+        made = [
+            await loop.create_connection(lambda: Client(requests, tally, ended), "127.0.0.1", self.port)
+            for _ in range(clients)
+        ]
+        await asyncio.gather(*(client.done for _, client in made))
+        return tally
 
     def stop(self) -> int:
         self.process.terminate()
@@ -191,7 +197,7 @@ def measure(servers: dict[str, Served], requests: "itertools.cycle[bytes]", aske
         start = time.perf_counter()
         tally = servers[name].load(requests, asked.clients, asked.seconds / asked.rounds)
         tallies[name].seconds += tally.seconds
-        tallies[name].errors += tally.errors
+        tallies[name].statuses += tally.statuses
         return len(tally.seconds) / (time.perf_counter() - start)
 
     measured = alternate({name: lambda name=name: rate(name) for name in servers}, asked.rounds)

@@ -199,11 +199,15 @@ class Model:
 
     def rows(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> list[list[TokenSequence]]:
         """What a task's engine reads: the token sequences of every row."""
-        self._require(task)
-        self._require_sides(task, [texts] if texts2 is None else [texts, texts2])
+        self.check_texts(task, texts, texts2)
         reader = build_reader(self.recipe, task, self.tokenizer)
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
+
+    def check_texts(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> None:
+        """Raise if a task does not read such texts."""
+        self._require(task)
+        self._require_sides(task, [texts] if texts2 is None else [texts, texts2])
 
     def _require_sides(self, task: str, sides: Sequence[Sequence[str]]) -> None:
         """There must be as many texts for each row as a task reads."""

@@ -70,3 +70,21 @@ def test_serve_load(tiny: Path, tmp_path: Path) -> None:
     for side in report["sides"].values():
         assert 0 < side["p50_ms"] <= side["p95_ms"] <= side["p99_ms"]
         assert side["requests"] > 8
+
+
+@pytest.mark.long
+def test_serve_abuse(tiny: Path, tmp_path: Path) -> None:
+    """Times are for people: here, honest clients are answered, nothing fails, and memory comes back."""
+    model = write_model(tiny, tmp_path, TASKS)
+    command = [sys.executable, str(ROOT / "benchmarks" / "serve_abuse.py"), "--model", str(model)]
+    options = ["--seconds", "15", "--clients", "8", "--abusers", "40", "--posts", "2"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["failures"] == 0
+    assert set(report["flood"]["statuses"]) == {"200"}
+    assert set(report["flood"]["abusers"]) <= {"200", "429", "closed"}
+    assert report["flood"]["abusers"]["429"] > 0
+    assert report["flood"]["rss_growth_mb"] < 100
+    assert report["soak"]["statuses"]["200"] > 8
+    assert {"400", "403", "413", "421"} <= {status for kind in report["soak"]["abusers"].values() for status in kind}
+    assert all(milliseconds > 0 for milliseconds in report["stall_ms"].values())

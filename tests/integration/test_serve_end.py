@@ -89,7 +89,7 @@ def end_under_load(server: Server, answers: int) -> Counter[int]:
     return load.answers
 
 
-HALF = b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+HALF = b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
 
 
 def rest(connection: socket.socket) -> bytes:
@@ -129,7 +129,7 @@ def test_retry_after(model: Path, tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGINT)
         while not server.records("draining"):
             time.sleep(0.01)
-        watcher.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")  # on a connection that was open before
+        watcher.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")  # on a connection that was open before
         answer = rest(watcher)
         assert answer.startswith(b"HTTP/1.1 503")
         assert b"connection: close" in answer.lower()
@@ -140,7 +140,7 @@ def test_retry_after(model: Path, tmp_path: Path) -> None:
     for status, content, headers in found:
         if status == 429:
             assert int(headers["retry-after"]) >= 1
-            assert "tokens wait, and at most 10 may" in content["error"]["message"]
+            assert "of 10 tokens are in use" in content["error"]["message"]
         else:
             assert len(content["answers"]["similarity"]) == 256
 

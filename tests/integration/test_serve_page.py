@@ -197,6 +197,9 @@ def test_pasted_lines(browser: Any, server: Server) -> None:
 def test_the_docs(browser: Any, server: Server, width: int) -> None:
     open_page(browser, server, width)
     browser.find_element("link text", "API").click()
+    wait(browser, lambda: browser.find_element("id", "key").is_displayed())  # another page, which kept no key
+    assert browser.find_element("id", "routes").text == ""
+    browser.find_element("id", "key").send_keys("open-sesame\n")
     wait(browser, lambda: len(browser.find_elements("css selector", ".route")) >= 8)
     shown = browser.find_element("id", "routes").text
     assert "/v1/predict/{task}" in shown
@@ -206,7 +209,7 @@ def test_the_docs(browser: Any, server: Server, width: int) -> None:
 
 
 def test_without_a_key(server: Server) -> None:
-    for path in ("/v1/tasks", "/v1/models", "/metrics"):
+    for path in ("/v1/tasks", "/v1/models", "/metrics", "/openapi.json"):
         status, content, headers = server.request("GET", path)
         assert (status, headers["www-authenticate"]) == (401, "Bearer")
         assert "API key" in content["error"]["message"]

@@ -21,6 +21,10 @@ def serve(
     api_key_file: Annotated[
         Path | None, typer.Option("--api-key-file", metavar="F", help="Keys that clients may use, one a line.")
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option("--allowed-host", metavar="NAME", help="Host name that clients use; may be repeated."),
+    ] = None,
     batch_tokens: Annotated[
         int, typer.Option("--batch-tokens", min=0, help="Tokens that share a pass; 0: every request alone.")
     ] = 2048,
@@ -30,6 +34,12 @@ def serve(
     queue_tokens: Annotated[
         int, typer.Option("--queue-tokens", min=1, help="Tokens that may wait; then clients get 429.")
     ] = 65_536,
+    queue_chars: Annotated[
+        int, typer.Option("--queue-chars", min=1, help="Characters that may wait to be tokenized; then 429.")
+    ] = 4_000_000,
+    queue_requests: Annotated[
+        int, typer.Option("--queue-requests", min=1, help="Requests that may be in work; then 429.")
+    ] = 1024,
     max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = 1_000_000,
     max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Texts, or pairs, of a request.")] = 256,
     max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="Characters of a text.")] = 20_000,
@@ -42,17 +52,19 @@ def serve(
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise UserError(f'serve: {missing[0]} is not installed; run: pip install "weft[serve]"')
+    from weft.serving.hosts import Hosts
     from weft.serving.keys import read_keys
     from weft.serving.listening import open_socket
 
     keys = read_keys(api_key_file)
     listener = open_socket(host, port)
+    where, at = listener.getsockname()[:2]
+    hosts = Hosts(where, host, allowed_host or ())
     from weft.model import load
     from weft.serving.server import serve as run
     from weft.serving.settings import Settings
 
     loaded = load(model, device)
-    where, at = listener.getsockname()[:2]
     place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
     settings = Settings(
         max_body=max_body,
@@ -61,7 +73,9 @@ def serve(
         batch_tokens=batch_tokens,
         max_wait=max_wait_ms / 1000,
         queue_tokens=queue_tokens,
+        queue_chars=queue_chars,
+        queue_requests=queue_requests,
         body_seconds=body_seconds,
     )
     said = f"{loaded.recipe.name} answers at {place} (a page to try it; {place}/docs describes the API)"
-    run(loaded, listener, settings, keys, lambda: print(said, flush=True))
+    run(loaded, listener, settings, keys, hosts, lambda: print(said, flush=True))

@@ -1,9 +1,9 @@
-"""From a request to an answer: tokens off the event loop, numbers from the queue, words from the model's labels."""
+"""From a request to an answer: admission, tokens off the event loop, numbers from the queue, words from the labels."""
 
 import asyncio
 import base64
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,26 +11,37 @@ from starlette.types import Receive
 
 from weft.errors import UserError
 from weft.model import Model
+from weft.serving.admission import Room
 from weft.serving.batching import Batcher
 from weft.serving.refusals import ClientGone, Refusal
 from weft.serving.schemas import EmbeddingsBody, TaskBody, TasksBody, check_texts
 from weft.serving.settings import Settings
-from weft.serving.waiting import Piece, cut
+from weft.serving.tokenizing import Tokenizing
+from weft.serving.waiting import cut
 from weft.tasks.together import Ask, Values
 
-THREADS = 2
-"""for tokens; the library works without holding Python up"""
+
+@dataclass(frozen=True)
+class Question:
+    """What a request asks, before it is tokenized."""
+
+    tokenize: Callable[[slice], list[Ask]]
+    """the same rows of every ask"""
+    chars: list[int]
+    """characters of each row, counted once for each task that reads them"""
 
 
 class Answering:
     """What the routes ask for. `receive` is the client's side: it tells when the client has gone."""
 
-    def __init__(self, model: Model, settings: Settings, batcher: Batcher) -> None:
+    def __init__(self, model: Model, settings: Settings, batcher: Batcher, tokenizing: Tokenizing) -> None:
         self.model = model
         self.name = model.recipe.name
         self.settings = settings
         self.batcher = batcher
-        self.pool = ThreadPoolExecutor(THREADS, "tokens")
+        self.tokenizing = tokenizing
+        self.requests = Room(settings.queue_requests, "requests")
+        self.chars = Room(settings.queue_chars, "characters")
         self.pairs = {name for name, task in model.recipe.tasks.items() if task.reading != "single"}
         self.embedders = {self.name: model.embedding_task()} | {f"{self.name}/{task}": task for task in model.tasks}
         """whose pooling each name in /v1/models stands for"""
@@ -38,20 +49,14 @@ class Answering:
     async def predict(self, task: str, body: TaskBody, receive: Receive) -> dict[str, Any]:
         self._require(task)
         self._check(body)
-        values, tokens = await self._values(lambda: [Ask(task, self.model.rows(task, body.text, body.text2))], receive)
-        return {"model": self.name, "answers": self._read(task, values[0]), "usage": _usage(tokens)}
+        (values,), tokens = await self._values(self._question(body.text, {task: body.text2}), receive)
+        return {"model": self.name, "answers": self._read(task, values), "usage": _usage(tokens)}
 
     async def predict_all(self, body: TasksBody, receive: Receive) -> dict[str, Any]:
         self._check(body)
         tasks = self._choose(body)
-
-        def asks() -> list[Ask]:
-            return [
-                Ask(task, self.model.rows(task, body.text, body.text2 if task in self.pairs else None))
-                for task in tasks
-            ]
-
-        values, tokens = await self._values(asks, receive)
+        seconds = {task: body.text2 if task in self.pairs else None for task in tasks}
+        values, tokens = await self._values(self._question(body.text, seconds), receive)
         answers = {task: self._read(task, own) for task, own in zip(tasks, values, strict=True)}
         return {"model": self.name, "answers": answers, "usage": _usage(tokens)}
 
@@ -66,13 +71,15 @@ class Answering:
             raise Refusal(400, message, "unsupported_dimensions", param="dimensions")
         check_texts(self.settings, {"input": body.input})
 
-        def asks() -> list[Ask]:
-            return [Ask(task, [[sequence] for sequence in self.model.texts_alone(task, body.input)], vectors=True)]
+        def tokenize(rows: slice) -> list[Ask]:
+            return [
+                Ask(task, [[sequence] for sequence in self.model.texts_alone(task, body.input[rows])], vectors=True)
+            ]
 
-        values, tokens = await self._values(asks, receive)
+        (vectors,), tokens = await self._values(Question(tokenize, list(map(len, body.input))), receive)
         data = [
             {"object": "embedding", "index": i, "embedding": _written(vector, body.encoding_format)}
-            for i, vector in enumerate(values[0])
+            for i, vector in enumerate(vectors)
         ]
         return {"object": "list", "model": body.model, "data": data, "usage": _usage(tokens)}
 
@@ -99,26 +106,43 @@ class Answering:
             raise Refusal(400, message, "invalid_value", param="text2")
         return chosen
 
-    async def _values(self, asks: Callable[[], list[Ask]], receive: Receive) -> tuple[list[Values], int]:
-        """What the engine says, and how many tokens it read."""
-        pieces = await asyncio.get_running_loop().run_in_executor(self.pool, self._pieces, asks)
-        answer = self.batcher.ask(pieces)
-        gone = asyncio.ensure_future(_gone(receive))
+    def _question(self, texts: list[str], seconds: Mapping[str, list[str] | None]) -> Question:
+        """The same rows for several tasks, each with the second texts that it reads."""
         try:
-            waiting: set[asyncio.Future[Any]] = {answer, gone}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise ClientGone
-            return answer.result(), sum(piece.tokens for piece in pieces)
-        finally:
-            answer.cancel()
-            gone.cancel()
-
-    def _pieces(self, asks: Callable[[], list[Ask]]) -> list[Piece]:
-        try:
-            return list(cut(asks(), self.settings.batch_tokens))
+            for task, second in seconds.items():
+                self.model.check_texts(task, texts, second)
         except UserError as error:  # one text where two are read, or lists of different lengths
             raise Refusal(400, str(error), "invalid_value", param="text2") from None
+
+        def tokenize(rows: slice) -> list[Ask]:
+            return [
+                Ask(task, self.model.rows(task, texts[rows], second[rows] if second else None))
+                for task, second in seconds.items()
+            ]
+
+        sides = [side for second in seconds.values() for side in (texts, second) if side]
+        return Question(tokenize, [sum(map(len, row)) for row in zip(*sides, strict=True)])
+
+    async def _values(self, question: Question, receive: Receive) -> tuple[list[Values], int]:
+        """What the engine says, and how many tokens it read. A client that goes away ends the work, wherever it is."""
+        work = asyncio.ensure_future(self._work(question))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            waiting: set[asyncio.Future[Any]] = {work, gone}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise ClientGone
+            return work.result()
+        finally:
+            work.cancel()
+            gone.cancel()
+
+    async def _work(self, question: Question) -> tuple[list[Values], int]:
+        with self.requests.hold(1):
+            with self.chars.hold(sum(question.chars)):
+                asks = await self.tokenizing.asks(question.tokenize, question.chars)
+            pieces = list(cut(asks, self.settings.batch_tokens))
+            return await self.batcher.ask(pieces), sum(piece.tokens for piece in pieces)
 
     def _read(self, task: str, values: Values) -> list[dict[str, Any]]:
         return [prediction.as_dict() for prediction in self.model.read(task, np.asarray(values, dtype=np.float64))]
@@ -136,5 +160,6 @@ def _usage(tokens: int) -> dict[str, int]:
 
 def _written(vector: Values, encoding: str) -> list[float] | str:
     if encoding == "float":
-        return [float(number) for number in vector]
+        numbers: list[float] = vector.tolist()
+        return numbers
     return base64.b64encode(vector.astype("<f4").tobytes()).decode()

@@ -15,10 +15,13 @@ from weft.serving import schemas
 from weft.serving.answering import Answering
 from weft.serving.batching import Batcher
 from weft.serving.front import Front
+from weft.serving.hosts import Hosts
 from weft.serving.metrics import Metrics
 from weft.serving.pages import FILES, page_file
+from weft.serving.parsing import parse
 from weft.serving.refusals import Refusal, failure, json_response
 from weft.serving.settings import Settings
+from weft.serving.tokenizing import Tokenizing
 from weft.tasks.together import Ask
 
 ABOUT = "One BERT body, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
@@ -28,8 +31,8 @@ REFUSALS = {
     404: "There is no such task or model.",
     408: "The body came too slowly.",
     413: "The body is too large.",
-    415: "The body is not said to be JSON.",
-    429: "The queue is full; Retry-After says when to come again.",
+    415: "Content-Type must be application/json.",
+    429: "The server is busy. Retry-After says when to retry.",
     503: "The server is about to end.",
 }
 
@@ -53,25 +56,27 @@ class Api:
     async def life(self, _: FastAPI) -> AsyncIterator[None]:
         """The engine's thread lives as long as the server."""
         batcher = Batcher(self.model.engine, self.settings, self.metrics)
-        self.metrics.watch_queue(lambda: len(batcher.waiting.jobs), lambda: batcher.waiting.tokens)
-        self.answering = Answering(self.model, self.settings, batcher)
+        tokenizing = Tokenizing(self.metrics.chars.inc)
+        self.answering = Answering(self.model, self.settings, batcher, tokenizing)
+        chars = self.answering.chars
+        self.metrics.watch_queue(lambda: len(batcher.waiting.jobs), lambda: batcher.waiting.tokens, lambda: chars.used)
         yield
         batcher.close()
-        self.answering.pool.shutdown()
+        tokenizing.close()
 
     async def predict(self, task: str, request: Request) -> Response:
         """Answers of one task for a text, a pair, or a list of them."""
-        body = schemas.parse(schemas.TaskBody, await request.body())
+        body = parse(schemas.TaskBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.predict(task, body, request.receive))
 
     async def predict_all(self, request: Request) -> Response:
         """Answers of several tasks; what they read alike is encoded once."""
-        body = schemas.parse(schemas.TasksBody, await request.body())
+        body = parse(schemas.TasksBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.predict_all(body, request.receive))
 
     async def embeddings(self, request: Request) -> Response:
         """A vector for each text."""
-        body = schemas.parse(schemas.EmbeddingsBody, await request.body())
+        body = parse(schemas.EmbeddingsBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.embed(body, request.receive))
 
     def _answer(self, request: Request, content: dict[str, Any]) -> Response:
@@ -124,7 +129,7 @@ class Api:
         return Response(self.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
 
-def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...] = ()) -> tuple[Front, Api]:
+def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...], hosts: Hosts) -> tuple[Front, Api]:
     """The whole server as one ASGI application, and its routes."""
     warm_up(model)
     metrics = Metrics()
@@ -158,7 +163,7 @@ def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...] = ()) ->
     app.add_api_route("/metrics", api.show_metrics, response_class=Response, responses=refused(401))
     _add_pages(app)
     _name_tasks(app.openapi(), model)
-    return Front(app, settings, keys, metrics), api
+    return Front(app, settings, keys, hosts, metrics), api
 
 
 def _add_pages(app: FastAPI) -> None:

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Protocol
 
-from weft.serving.refusals import Refusal
+from weft.serving.admission import fits, full
 from weft.serving.settings import Settings
 from weft.serving.waiting import Job, Piece, Waiting
 from weft.tasks.engine import Engine
 from weft.tasks.together import Values
 
 SPEED = 2000.0
-"""tokens a second, for the first guess of how long a full queue takes"""
+"""tokens a second, for the first guess of how long tokens take"""
 LOOK = 0.2
 """of the longest wait: when nobody has come for so long, a pass starts early"""
+
+SHORT = 0.25
+"""seconds of a pass: beyond that, large requests do not fill it up, because whoever comes next waits for its end"""
 
 
 class Counts(Protocol):
@@ -42,12 +45,14 @@ class Batcher:
         self.thread.start()
 
     def ask(self, pieces: Sequence[Piece]) -> "asyncio.Future[list[Values]]":
-        """Join the queue. Cancel the answer to leave it. A full queue refuses, unless nobody waits."""
+        """Join the queue. Cancel the answer to leave it. A queue without room for it raises a 429."""
         job = Job(deque(pieces), self.loop.create_future(), time.monotonic())
         with self.changed:
+            self.waiting.forget()  # clients that have gone take no room
             waiting = self.waiting.tokens
-            if waiting and waiting + job.tokens > self.settings.queue_tokens:
-                raise self._full(waiting)
+            if not fits(job.tokens, waiting, self.settings.queue_tokens):
+                seconds = max(1, ceil(waiting / self.speed))
+                raise full(job.tokens, waiting, self.settings.queue_tokens, "tokens", seconds)
             self.waiting.put(job)
             self.changed.notify()
         return job.answer
@@ -58,14 +63,6 @@ class Batcher:
             self.closing = True
             self.changed.notify()
         self.thread.join()
-
-    def _full(self, waiting: int) -> Refusal:
-        seconds = max(1, ceil(waiting / self.speed))
-        message = (
-            f"too many requests: {waiting:,} tokens wait, and at most {self.settings.queue_tokens:,} may; "
-            f"come again in {seconds} s"
-        )
-        return Refusal(429, message, "queue_full", headers={"Retry-After": str(seconds)})
 
     def _work(self) -> None:
         while batch := self._next():
@@ -84,7 +81,7 @@ class Batcher:
                 if not self.waiting.jobs:
                     return []
                 self._wait_for_company()
-                if taken := self.waiting.take():
+                if taken := self.waiting.take(SHORT * self.speed):
                     return taken
 
     def _wait_for_company(self) -> None:

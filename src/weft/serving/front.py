@@ -1,4 +1,4 @@
-"""What every request passes before it reaches a route: key, size, patience; and what is written down afterwards.
+"""What every request passes before it reaches a route: host, key, size, patience; and what is logged afterwards.
 
 The body is read here, in full, before anything else works on it: so a client that sends slowly holds nothing but its
 own connection.
@@ -12,6 +12,8 @@ from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from weft.serving.admission import Room
+from weft.serving.hosts import Hosts
 from weft.serving.keys import is_allowed
 from weft.serving.log import log, log_failure
 from weft.serving.metrics import Metrics
@@ -19,6 +21,7 @@ from weft.serving.refusals import ClientGone, Refusal, failure
 from weft.serving.settings import Settings
 
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+OPEN = ("/", "/docs", "/healthz", "/readyz")
 GONE = 499
 """what the log says of a client that left: it got no answer, so it got no status"""
 NO_KEY = Refusal(
@@ -27,15 +30,23 @@ NO_KEY = Refusal(
     "invalid_api_key",
     headers={"WWW-Authenticate": "Bearer"},
 )
+TWO_LENGTHS = Refusal(
+    400,
+    "the length of the body is ambiguous: found Transfer-Encoding with Content-Length or HTTP/1.0",
+    "ambiguous_length",
+    headers={"Connection": "close"},
+)
 
 
 class Front:
     """An ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, keys: Sequence[bytes], metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, keys: Sequence[bytes], hosts: Hosts, metrics: Metrics) -> None:
         self.app = app
         self.settings = settings
         self.keys = keys
+        self.hosts = hosts
+        self.bodies = Room(settings.held_bytes, "bytes")
         self.metrics = metrics
         self.draining = False
         """whether the server is about to end: every answer closes its connection"""
@@ -72,33 +83,45 @@ class Front:
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        is_closed = scope["path"].startswith("/v1/") or scope["path"] == "/metrics"
-        if is_closed and not is_allowed(headers.get(b"authorization"), self.keys):
+        self.hosts.check(headers.get(b"host"), headers.get(b"origin"))
+        if b"transfer-encoding" in headers and (b"content-length" in headers or scope["http_version"] == "1.0"):
+            raise TWO_LENGTHS
+        if not _is_open(scope["path"]) and not is_allowed(headers.get(b"authorization"), self.keys):
             raise NO_KEY
-        if scope["method"] == "POST":
-            body = await self._body(headers, receive)
-            receive = _again(body, receive)
-        await self.app(scope, receive, send)
-
-    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        """All of it, or a refusal. What is too much is read to its end and forgotten, so that the client listens."""
-        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        allowed = self.settings.max_body
+        if scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
         declared = headers.get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > allowed and b"expect" in headers:
-            raise self._too_large(int(declared))  # it asks before it sends
+        size = int(declared) if declared.isdigit() else self.settings.max_body
+        if (refusal := self._no_room(size)) is not None:
+            if b"expect" not in headers:  # who asks before sending is told at once
+                await self._read(receive, keep=False)
+            raise refusal
+        with self.bodies.hold(size):
+            body = await self._read(receive, keep=True)
+            kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+            if kind != b"application/json" and not kind.endswith(b"+json"):
+                raise Refusal(415, "expected the header `Content-Type: application/json`", "unsupported_media_type")
+            await self.app(scope, _again(body, receive), send)
+
+    def _no_room(self, size: int) -> Refusal | None:
+        """Why a body of this size is not taken into memory."""
+        if size > self.settings.max_body:
+            return self._too_large(size)
+        return None if self.bodies.fits(size) else self.bodies.full(size)
+
+    async def _read(self, receive: Receive, *, keep: bool) -> bytes:
+        """A body. What is not kept is read to its end all the same, so that the client listens to the answer."""
         parts: list[bytes] = []
         size = 0
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.body_seconds):
                 async for part in _parts(receive):
                     size += len(part)
-                    if size <= allowed:
+                    if keep and size <= self.settings.max_body:
                         parts.append(part)
-                if size > allowed:
+                if keep and size > self.settings.max_body:  # in chunks: nobody said how large it would be
                     raise self._too_large(size)
-                if kind != b"application/json" and not kind.endswith(b"+json"):
-                    raise Refusal(415, "expected the header `Content-Type: application/json`", "unsupported_media_type")
                 return b"".join(parts)
         message = f"the body did not arrive within {self.settings.body_seconds:g} s"
         raise Refusal(408, message, "too_slow", headers={"Connection": "close"})
@@ -118,6 +141,11 @@ class Front:
         took = round(1000 * seconds, 1)
         tokens = scope["state"]["tokens"]
         log("request", id=request, method=method, path=route, status=status, ms=took, tokens=tokens)
+
+
+def _is_open(path: str) -> bool:
+    """Whether a path needs no key: the pages, which say nothing of the model, and whether the server lives."""
+    return path in OPEN or path.startswith("/page/")
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:

@@ -26,10 +26,16 @@ class Metrics:
         )
         self.batch_tokens = Histogram("weft_batch_tokens", "Tokens of a pass.", buckets=TOKENS, registry=registry)
         self.tokens = Counter("weft_tokens", "Tokens that the model read.", registry=registry)
+        self.chars = Counter("weft_tokenized_characters", "Characters that were tokenized.", registry=registry)
         self.gone = Counter("weft_clients_gone", "Clients that left before their answer.", registry=registry)
 
-    def watch_queue(self, requests: Callable[[], float], tokens: Callable[[], float]) -> None:
+    def watch_queue(
+        self, requests: Callable[[], float], tokens: Callable[[], float], chars: Callable[[], float]
+    ) -> None:
         """Ask for the length of the queue whenever somebody looks."""
+        Gauge("weft_queue_characters", "Characters that wait for the tokenizer.", registry=self.registry).set_function(
+            chars
+        )
         Gauge("weft_queue_requests", "Requests that wait.", registry=self.registry).set_function(requests)
         Gauge("weft_queue_tokens", "Tokens that wait.", registry=self.registry).set_function(tokens)
 

@@ -1,14 +1,16 @@
 """What clients send and get, as pydantic models: they check requests and describe the API."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from weft.serving.refusals import Refusal
 from weft.serving.settings import Settings
 
 TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
+MAX_TASKS = 256
+"""names in a request; repeated ones count"""
 NAMES = {str: "a text", bool: "true or false", int: "a number", float: "a number", dict: "an object", list: "a list"}
 
 
@@ -51,7 +53,11 @@ class TasksBody(TaskBody):
     """Rows for several tasks."""
 
     tasks: list[str] | None = Field(
-        None, min_length=1, description="Which tasks answer; all that can read what was sent, unless said."
+        None,
+        min_length=1,
+        max_length=MAX_TASKS,
+        fail_fast=True,
+        description="Which tasks answer. Defaults to all that can read what was sent.",
     )
 
 
@@ -153,26 +159,6 @@ class ErrorInfo(BaseModel):
 
 class Error(BaseModel):
     error: ErrorInfo
-
-
-B = TypeVar("B", bound=Body)
-
-
-def parse(kind: type[B], body: bytes) -> B:
-    """A request's body, or what is wrong with it; nothing of it is quoted but its keys."""
-    try:
-        return kind.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid":
-        reason = str(first["ctx"]["error"])
-        hint = " (is it half of a surrogate pair?)" if "surrogate" in reason or "escape" in reason else ""
-        raise Refusal(400, f"the body is not JSON: {reason}{hint}", "invalid_json")
-    where = ".".join(str(part) for part in first["loc"])[:100] or "the body"
-    reason = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
-    if first["type"] == "extra_forbidden":
-        reason = f"is no key of this request; it has {', '.join(kind.model_fields)}"
-    raise Refusal(400, f"{where}: {reason}", "invalid_value", param=where)
 
 
 def check_texts(settings: Settings, sides: Mapping[str, Sequence[str]]) -> None:

@@ -11,17 +11,21 @@ from weakref import WeakKeyDictionary
 
 import uvicorn
 
-from weft.allocator import give_blocks_back
+from weft.allocator import give_blocks_back, trim
 from weft.errors import Interrupted
 from weft.model import Model
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
-from weft.serving.log import log
+from weft.serving.hosts import Hosts
+from weft.serving.log import log, write_all_as_json
 from weft.serving.settings import Settings
 
 BACKLOG = 2048
 KEEP_ALIVE = 75
 """seconds that a connection may idle between requests: longer than proxies usually keep theirs"""
+
+TRIM = 100
+"""tenths of a second between two times that free memory is given back"""
 
 
 class Server(uvicorn.Server):
@@ -57,6 +61,8 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
             self._close_silent()
+        if counter % TRIM == 0:
+            asyncio.get_running_loop().run_in_executor(None, trim)
         return await super().on_tick(counter)
 
     def _close_silent(self) -> None:
@@ -109,13 +115,16 @@ def serve(
     listener: socket.socket,
     settings: Settings,
     keys: tuple[bytes, ...],
+    hosts: Hosts,
     started_up: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
     give_blocks_back()
-    front, api = build_app(model, settings, keys)
+    write_all_as_json()
+    front, api = build_app(model, settings, keys, hosts)
     config = uvicorn.Config(
         front,
+        http="h11",  # the strictest parser; uvicorn would take whichever is installed
         ws="none",
         lifespan="on",
         log_config=None,

@@ -1,18 +1,23 @@
 """Which rows of which requests share the next pass. Knows nothing of threads, models or HTTP.
 
-A request is cut into pieces of at most so many tokens. A pass takes one piece of each request, in the order in which
-they came, as long as they fit together; a request with more pieces goes to the back. So small requests never wait for
-a large one to be done.
+A request is cut into pieces of at most a quarter of a pass. A pass takes a piece of the oldest request, so that every
+request is answered in the end; then of the others, those with the fewest tokens first; then further pieces, as long as
+they fit. Requests of several pieces fill a pass only as far as it stays short. So small requests never wait for large
+ones, however many of those there are.
 """
 
 from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import ceil, inf
 
 import numpy as np
 
 from weft.tasks.together import Ask, Values
+
+PIECES = 4
+"""into which a pass can be shared: a piece of a large request leaves room for small ones"""
 
 
 @dataclass(frozen=True)
@@ -32,20 +37,21 @@ def row_tokens(asks: Sequence[Ask]) -> list[int]:
     return counts
 
 
-def cut(asks: Sequence[Ask], limit: int) -> Iterator[Piece]:
-    """Pieces of at most `limit` tokens, but of one row at least; everything in one if there is no limit (0)."""
-    counts = row_tokens(asks)
+def spans(sizes: Sequence[int], limit: int) -> Iterator[tuple[slice, int]]:
+    """Consecutive rows whose sizes sum to at most `limit`, but one at least, and the sum; all if the limit is 0."""
     start = total = 0
-    for end, count in enumerate(counts):
-        if limit and end > start and total + count > limit:
-            yield Piece(_rows(asks, start, end), total)
+    for end, size in enumerate(sizes):
+        if limit and end > start and total + size > limit:
+            yield slice(start, end), total
             start, total = end, 0
-        total += count
-    yield Piece(_rows(asks, start, len(counts)), total)
+        total += size
+    yield slice(start, len(sizes)), total
 
 
-def _rows(asks: Sequence[Ask], start: int, end: int) -> tuple[Ask, ...]:
-    return tuple(Ask(ask.task, ask.rows[start:end], ask.vectors) for ask in asks)
+def cut(asks: Sequence[Ask], limit: int) -> Iterator[Piece]:
+    """Pieces for passes of at most `limit` tokens; everything in one if there is no limit (0)."""
+    for rows, tokens in spans(row_tokens(asks), ceil(limit / PIECES)):
+        yield Piece(tuple(Ask(ask.task, ask.rows[rows], ask.vectors) for ask in asks), tokens)
 
 
 @dataclass(eq=False)
@@ -86,7 +92,7 @@ class Waiting:
     def __init__(self, limit: int) -> None:
         """`limit` tokens in a pass; 0 for one request in each."""
         self.limit = limit
-        self.jobs: deque[Job] = deque()
+        self.jobs: list[Job] = []
         self.tokens = 0
 
     def put(self, job: Job) -> None:
@@ -98,23 +104,27 @@ class Waiting:
         """Whether a pass could not take more than what is here."""
         return bool(self.jobs) and self.tokens >= self.limit
 
-    def take(self) -> list[tuple[Job, Piece]]:
-        """The pieces of the next pass; requests that were given up are left out for good."""
+    def forget(self) -> None:
+        """Leave out requests that were given up, and those that have nothing left to compute."""
+        self.jobs = [job for job in self.jobs if job.pieces and not job.answer.done()]
+        self.tokens = sum(job.tokens for job in self.jobs)
+
+    def take(self, short: float = inf) -> list[tuple[Job, Piece]]:
+        """The pieces of the next pass; a pass of up to `short` tokens is short."""
+        self.forget()
         taken: list[tuple[Job, Piece]] = []
         total = 0
-        for _ in range(len(self.jobs)):
-            job = self.jobs[0]
-            if job.answer.done():
-                self.tokens -= job.tokens
-                self.jobs.popleft()
-                continue
-            piece = job.pieces[0]
-            if taken and total + piece.tokens > self.limit:
-                break
-            taken.append((job, job.pieces.popleft()))
-            total += piece.tokens
-            self.tokens -= piece.tokens
-            self.jobs.popleft()
-            if job.pieces:
-                self.jobs.append(job)
+        in_turn = self.jobs[:1] + sorted(self.jobs[1:], key=lambda job: job.tokens)
+        while in_turn:
+            further = []
+            for job in in_turn:
+                room = self.limit if job.count == 1 else min(self.limit, short)
+                if taken and total + job.pieces[0].tokens > room:
+                    continue  # a smaller piece of another request may fit
+                taken.append((job, job.pieces.popleft()))
+                total += taken[-1][1].tokens
+                if job.pieces:
+                    further.append(job)
+            in_turn = further
+        self.forget()
         return taken

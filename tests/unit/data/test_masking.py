@@ -1,6 +1,9 @@
+import re
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft.data.masking import PATTERNS, mask
 
@@ -30,3 +33,19 @@ def test_only_the_kinds_asked_for_and_counted() -> None:
     text = "a@b.org c@d.org www.x.org"
     assert mask(text, ("email",), counts) == "[email] [email] www.x.org"
     assert counts == {"email": 2}
+
+
+@given(st.text("ab.@+- ", max_size=40))
+def test_every_address_is_found(text: str) -> None:
+    """Also right behind another one, as in a@b.org+c@d.org."""
+    expected, count = re.subn(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", "[email]", text)
+    counts: Counter[str] = Counter()
+    assert mask(text, ("email",), counts) == expected
+    assert counts["email"] == count
+
+
+@pytest.mark.parametrize("unit", ["a", "1 ", "+1 ", "a@", "a.", "a@b.", "(12) 3", "www."])
+def test_the_work_is_linear(unit: str) -> None:
+    """A pattern that tries every start of a long run would work on this for hours."""
+    text = unit * 400_000
+    assert mask(text, ALL, Counter()).count(unit) <= text.count(unit)

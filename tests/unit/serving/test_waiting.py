@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +36,7 @@ def test_pieces_are_the_request_again(lengths: list[int], limit: int) -> None:
     pieces = list(cut(asks, limit))
     for i, whole in enumerate(asks):
         assert [row for piece in pieces for row in piece.asks[i].rows] == whole.rows
-    assert all(piece.tokens <= limit or len(piece.asks[0].rows) == 1 or limit == 0 for piece in pieces)
+    assert all(piece.tokens <= ceil(limit / 4) or len(piece.asks[0].rows) == 1 or limit == 0 for piece in pieces)
     assert sum(piece.tokens for piece in pieces) == sum(lengths)  # two tasks read the same tokens
     assert limit or len(pieces) == 1
 
@@ -46,19 +47,23 @@ def test_tokens_are_counted_once_for_a_text_that_several_tasks_read() -> None:
     assert row_tokens([Ask("mood", [[one]]), Ask("cross", [[(np.arange(5), 3)]])]) == [10]  # another segment
 
 
+def fill(waiting: Waiting, requests: list[list[int]], loop: asyncio.AbstractEventLoop) -> list[Job]:
+    jobs = [Job(deque(cut([ask(own, i)], waiting.limit)), loop.create_future()) for i, own in enumerate(requests)]
+    for job in jobs:
+        waiting.put(job)
+    return jobs
+
+
 @given(REQUESTS, st.integers(0, 60), st.sets(st.integers(0, 11)))
 def test_every_piece_is_taken_once_and_in_order(requests: list[list[int]], limit: int, gone: set[int]) -> None:
     loop = asyncio.new_event_loop()
     waiting = Waiting(limit)
-    jobs = [Job(deque(cut([ask(lengths, i)], limit)), loop.create_future()) for i, lengths in enumerate(requests)]
-    for job in jobs:
-        waiting.put(job)
+    jobs = fill(waiting, requests, loop)
     for number in gone & set(range(len(jobs))):
         jobs[number].answer.cancel()
     taken: dict[int, list[Any]] = {id(job): [] for job in jobs}
     while batch := waiting.take():
         assert sum(piece.tokens for _, piece in batch) <= limit or len(batch) == 1
-        assert len({id(job) for job, _ in batch}) == len(batch)  # one piece of each: nobody waits for a large request
         for job, piece in batch:
             taken[id(job)] += [row[0][0].tolist() for row in piece.asks[0].rows]
     for number, (job, lengths) in enumerate(zip(jobs, requests, strict=True)):
@@ -66,6 +71,41 @@ def test_every_piece_is_taken_once_and_in_order(requests: list[list[int]], limit
         assert taken[id(job)] == whole
     assert waiting.tokens == 0
     assert not waiting.jobs
+    loop.close()
+
+
+def test_small_requests_never_wait_for_large_ones() -> None:
+    loop = asyncio.new_event_loop()
+    waiting = Waiting(80)
+    jobs = fill(waiting, [[10] * 40] * 20 + [[5]] * 4, loop)
+    first = waiting.take()
+    assert {id(job) for job in jobs[-4:]} <= {id(job) for job, _ in first}
+    assert first[0][0] is jobs[0]  # and the oldest of all goes on in every pass
+    loop.close()
+
+
+def test_a_large_request_is_answered_though_small_ones_keep_coming() -> None:
+    loop = asyncio.new_event_loop()
+    waiting = Waiting(80)
+    (large,) = fill(waiting, [[10] * 40], loop)
+    passes = 0
+    while large in waiting.jobs:
+        fill(waiting, [[5]] * 40, loop)
+        waiting.take()
+        passes += 1
+    assert passes == 20  # a quarter of each
+    loop.close()
+
+
+def test_a_large_request_that_is_alone_has_whole_passes() -> None:
+    loop = asyncio.new_event_loop()
+    waiting = Waiting(80)
+    fill(waiting, [[10] * 40], loop)
+    assert sum(piece.tokens for _, piece in waiting.take()) == 80
+    assert sum(piece.tokens for _, piece in waiting.take(short=50)) == 40  # unless they would take long
+    assert sum(piece.tokens for _, piece in waiting.take(short=1)) == 20
+    fill(waiting, [[5]] * 40, loop)
+    assert sum(piece.tokens for _, piece in waiting.take(short=1)) == 80  # small ones fill it all the same
     loop.close()
 
 
@@ -135,7 +175,7 @@ def test_a_full_queue_says_when_to_come_again() -> None:
                 batcher.ask([Piece((ask([80]),), 80)])
             assert refusal.value.status == 429
             assert int(refusal.value.headers["Retry-After"]) >= 1
-            assert "80 tokens wait" in str(refusal.value)
+            assert "80 of 50 tokens are in use" in str(refusal.value)
             await first
         finally:
             batcher.close()

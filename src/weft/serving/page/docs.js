@@ -1,6 +1,10 @@
 // The server's own description, made readable.
 
 import { make } from "./answers.js";
+import { call } from "./api.js";
+import { openWithKey } from "./key.js";
+
+let [all, tasks, model] = [{}, [], ""]; // of the description
 
 const resolve = (schema) => (schema?.$ref ? all[schema.$ref.split("/").pop()] : schema || {});
 
@@ -42,25 +46,27 @@ function example(path, content) {
   return make("pre", {}, `curl ${url} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(content.example)}'`);
 }
 
-const description = await (await fetch("openapi.json")).json();
-const all = description.components?.schemas || {};
-document.getElementById("title").textContent = description.info.title;
-document.getElementById("about").textContent = description.info.description;
-const tasks = description.paths["/v1/predict/{task}"].post.parameters[0].schema.enum;
-const model = description.info.title.replace(/^weft: /, "");
-for (const [path, methods] of Object.entries(description.paths))
-  for (const [method, route] of Object.entries(methods)) {
-    const sent = route.requestBody?.content["application/json"];
-    const answer = route.responses["200"].content?.["application/json"]?.schema;
-    const statuses = Object.entries(route.responses).filter(([status]) => status !== "200");
-    const box = make("section", { class: "route" });
-    box.append(make("h2", {}, make("span", { class: `method ${method}` }, method.toUpperCase()), make("code", {}, path)));
-    box.append(make("p", {}, route.description || route.summary), ...(sent ? fields(sent.schema, "you send") : []));
-    box.append(...(answer ? fields(answer, "you get") : []));
-    if (statuses.length) {
-      const words = statuses.map(([status, one]) => `${status}: ${one.description}`).join(" ");
-      box.append(make("p", {}, make("small", {}, words)));
+openWithKey(async () => {
+  const description = await call("openapi.json");
+  all = description.components?.schemas || {};
+  document.getElementById("title").textContent = description.info.title;
+  document.getElementById("about").textContent = description.info.description;
+  tasks = description.paths["/v1/predict/{task}"].post.parameters[0].schema.enum;
+  model = description.info.title.replace(/^weft: /, "");
+  for (const [path, methods] of Object.entries(description.paths))
+    for (const [method, route] of Object.entries(methods)) {
+      const sent = route.requestBody?.content["application/json"];
+      const answer = route.responses["200"].content?.["application/json"]?.schema;
+      const statuses = Object.entries(route.responses).filter(([status]) => status !== "200");
+      const box = make("section", { class: "route" });
+      box.append(make("h2", {}, make("span", { class: `method ${method}` }, method.toUpperCase()), make("code", {}, path)));
+      box.append(make("p", {}, route.description || route.summary), ...(sent ? fields(sent.schema, "you send") : []));
+      box.append(...(answer ? fields(answer, "you get") : []));
+      if (statuses.length) {
+        const words = statuses.map(([status, one]) => `${status}: ${one.description}`).join(" ");
+        box.append(make("p", {}, make("small", {}, words)));
+      }
+      box.append(example(path, sent));
+      document.getElementById("routes").append(box);
     }
-    box.append(example(path, sent));
-    document.getElementById("routes").append(box);
-  }
+});

@@ -1,6 +1,7 @@
 // The page: one text or a pair, answered while it is written.
 
-import { call, useKey } from "./api.js";
+import { call } from "./api.js";
+import { complain, openWithKey } from "./key.js";
 import { card, make } from "./answers.js";
 import { startBatch } from "./batch.js";
 
@@ -18,28 +19,15 @@ const EMPTY = "Answers appear here, while you write.";
 const at = (id) => document.getElementById(id);
 const state = { tasks: [], running: null, timer: 0 };
 
-function complain(message) {
-  at("problem").textContent = message || "";
-  at("problem").hidden = !message;
-}
-
 async function open() {
-  try {
-    const list = await call("v1/tasks");
-    state.tasks = list.data;
-    at("model").textContent = list.model;
-    document.title = `${list.model} · weft`;
-    const count = list.data.length;
-    at("about").textContent = `${count} ${count === 1 ? "task" : "tasks"} on one body: ${list.data.map((task) => task.name).join(", ")}.`;
-    at("key-form").hidden = true;
-    complain("");
-    startBatch(list, complain);
-    show({});
-  } catch (error) {
-    at("key-form").hidden = error.status !== 401;
-    if (error.status === 401) at("key").focus();
-    complain(error.message);
-  }
+  const list = await call("v1/tasks");
+  state.tasks = list.data;
+  at("model").textContent = list.model;
+  document.title = `${list.model} · weft`;
+  const count = list.data.length;
+  at("about").textContent = `${count} ${count === 1 ? "task" : "tasks"} on one body: ${list.data.map((task) => task.name).join(", ")}.`;
+  startBatch(list, complain);
+  show({});
 }
 
 function show(answers) {
@@ -131,9 +119,4 @@ for (const id of ["first", "second"]) {
 at("ask").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
 at("swap").addEventListener("click", () => put(at("second").value, at("first").value));
 at("clear").addEventListener("click", () => { put("", ""); at("first").focus(); });
-at("key-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  useKey(at("key").value.trim());
-  open();
-});
-open();
+openWithKey(open);
