@@ -24,10 +24,11 @@ from torch import nn
 from torch.utils.data import Dataset as TorchDataset
 from transformers import TrainerCallback
 
-from weft.experiment import Assembly, assemble
-from weft.nn.source import find_body
-from weft.recipe import load_recipe
-from weft.types import Part
+from weft.bodies.source import find_body
+from weft.build import assemble
+from weft.foundation.values import Part
+from weft.recipes.assembly import Assembly
+from weft.recipes.recipe import load_recipe
 
 ABOUT = {
     "vs_trainer_default": "examples/s against the Trainer with dynamic padding",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.library import Open, Report, Shipped, library, reports
+from weft.recipes.library import Open, Report, Shipped, library, reports
 
 HEAD = """# The five reports
 

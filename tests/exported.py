@@ -8,11 +8,11 @@ import torch
 
 from tests.texts import WORDS
 from tests.tiny import recipe_content, write_body
-from weft.deliverable import save_model
-from weft.experiment import assemble
-from weft.recipe import parse_recipe
-from weft.tasks.engine import TorchEngine
-from weft.training.trainer import evaluate
+from weft.build import assemble
+from weft.inference.engine import TorchEngine
+from weft.inference.evaluate import evaluate
+from weft.recipes.recipe import parse_recipe
+from weft.runs.model_folder import save_model
 
 MAX_LENGTH = 128
 LENGTHS = (1, 2, 3, 5, 9, 17, 33, 60, 90, 126, 200)

@@ -11,9 +11,9 @@ from safetensors.torch import save_file
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from tests.texts import WORDS
-from weft.nn.body import Body, BodyShape
-from weft.nn.weights import to_hugging_face, write_config
-from weft.recipe import Recipe, parse_recipe
+from weft.bodies.bert import Body, BodyShape
+from weft.bodies.weights import to_hugging_face, write_config
+from weft.recipes.recipe import Recipe, parse_recipe
 
 GOOD = ["lovely", "warm", "brilliant", "tender", "bright"]
 BAD = ["dull", "cold", "clumsy", "bitter", "grey"]

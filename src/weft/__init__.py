@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.api import embed_file, predict_file, train
-    from weft.errors import Interrupted, RunError, UserError
-    from weft.model import Model, Prediction, load
-    from weft.recipe import Recipe, load_recipe
-    from weft.training.trainer import Evaluation
+    from weft.evaluation.scoring import Evaluation
+    from weft.foundation.errors import Interrupted, RunError, UserError
+    from weft.inference.model import Model, Prediction, load
+    from weft.recipes.recipe import Recipe, load_recipe
 
     __version__: str
 
@@ -20,15 +20,15 @@ _HOMES = {
     "train": "weft.api",
     "predict_file": "weft.api",
     "embed_file": "weft.api",
-    "load": "weft.model",
-    "Model": "weft.model",
-    "Prediction": "weft.model",
-    "Evaluation": "weft.training.trainer",
-    "Recipe": "weft.recipe",
-    "load_recipe": "weft.recipe",
-    "UserError": "weft.errors",
-    "RunError": "weft.errors",
-    "Interrupted": "weft.errors",
+    "load": "weft.inference.model",
+    "Model": "weft.inference.model",
+    "Prediction": "weft.inference.model",
+    "Evaluation": "weft.evaluation.scoring",
+    "Recipe": "weft.recipes.recipe",
+    "load_recipe": "weft.recipes.recipe",
+    "UserError": "weft.foundation.errors",
+    "RunError": "weft.foundation.errors",
+    "Interrupted": "weft.foundation.errors",
 }
 __all__ = [
     "Evaluation",

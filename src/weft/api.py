@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft import experiment
-from weft.bulk import SHARD_ROWS, job
-from weft.bulk.work import Answers, Vectors
 from weft.data.empty import OnEmpty
 from weft.data.tables import VECTOR_ENDINGS, require_writable
-from weft.model import Model, load
-from weft.recipe import Recipe, load_recipe
+from weft.evaluation.scoring import Evaluation
+from weft.inference.bulk import SHARD_ROWS, job
+from weft.inference.bulk.work import Answers, Vectors
+from weft.inference.model import Model, load
+from weft.recipes.recipe import Recipe, load_recipe
+from weft.run import train_run
 from weft.training.checkpoint import Progress
 from weft.training.distributed import join
+from weft.training.loop import Listener
 from weft.training.step import StepReport
-from weft.training.trainer import Evaluation, Listener
 
 
 class Quiet:
@@ -52,7 +53,7 @@ def train(
         raise TypeError("settings, body, seed and data_dir change a recipe that is loaded; a Recipe is taken as it is")
     with join(device) as processes:
         watcher = listener if listener and processes.leads else Quiet()
-        experiment.train(
+        train_run(
             recipe,
             Path(out),
             watcher,

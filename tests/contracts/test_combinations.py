@@ -10,8 +10,9 @@ import torch
 from tests.contracts.registry import variants
 from tests.tiny import recipe_content
 from weft import UserError
-from weft.experiment import Assembly, assemble, build_plan, build_step
-from weft.recipe import Recipe, parse_recipe
+from weft.build import assemble, build_plan, build_step
+from weft.recipes.assembly import Assembly
+from weft.recipes.recipe import Recipe, parse_recipe
 from weft.schedules import ScheduleConfig
 from weft.surgery import SurgeryConfig
 from weft.weighting import WeightingConfig

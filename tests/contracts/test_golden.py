@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from tests.contracts.registry import variants
+from weft.bodies.bert import Body, BodyShape
 from weft.data.labels import Labels
+from weft.foundation.values import Encoded
 from weft.losses import LossConfig
-from weft.nn.body import Body, BodyShape
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
 from weft.penalties import PenaltyConfig
 from weft.penalties.base import OutputPenalty
 from weft.surgery import SurgeryConfig
-from weft.types import Encoded
 from weft.weighting import WeightingConfig
 
 THREE = Labels("classification", ("a", "b", "c"))

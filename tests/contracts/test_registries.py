@@ -10,21 +10,21 @@ from pydantic import ValidationError
 
 import weft
 from tests.contracts.registry import variants
+from weft.bodies.bert import Body, BodyShape
 from weft.data.labels import Labels
-from weft.errors import UserError
+from weft.foundation.errors import UserError
+from weft.foundation.randomness import seeded
+from weft.foundation.values import Encoded
 from weft.losses import LossConfig
-from weft.nn.body import Body, BodyShape
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
 from weft.penalties import PenaltyConfig
-from weft.randomness import seeded
 from weft.regularizers import RegularizerConfig
 from weft.schedules import ScheduleConfig
 from weft.surgery import SurgeryConfig
 from weft.trackers import TrackerConfig
 from weft.training.trainable import TrainableConfig
-from weft.types import Encoded
 from weft.weighting import WeightingConfig
 
 SOURCE = Path(weft.__file__).parent

@@ -9,9 +9,9 @@ import torch
 
 import weft
 from tests.tiny import recipe_content
-from weft.errors import UserError
-from weft.experiment import assemble
-from weft.recipe import Recipe, parse_recipe
+from weft.build import assemble
+from weft.foundation.errors import UserError
+from weft.recipes.recipe import Recipe, parse_recipe
 from weft.training.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

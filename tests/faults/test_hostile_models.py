@@ -10,9 +10,9 @@ import pytest
 
 import weft
 from tests.exported import write_model
-from weft.deliverable import _digest
-from weft.errors import UserError
-from weft.training.checkpoint import sha256
+from weft.foundation.atomic import sha256
+from weft.foundation.errors import UserError
+from weft.runs.model_folder import _digest
 
 Change = Callable[[dict[str, Any]], Any]
 

@@ -13,7 +13,7 @@ import torch
 import weft as package
 from tests.integration.command import weft
 from tests.tiny import recipe_content, write_recipe, write_rows
-from weft.library import library
+from weft.recipes.library import library
 
 
 @pytest.fixture(scope="module")

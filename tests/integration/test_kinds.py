@@ -11,9 +11,9 @@ from safetensors.torch import load_file
 import weft
 from tests.tiny import BAD, GOOD, files, recipe_content, write_recipe, write_rows
 from weft.api import Quiet
+from weft.build import read_data
 from weft.data.tokenizer import Tokenizer
-from weft.experiment import read_data
-from weft.recipe import load_recipe
+from weft.recipes.recipe import load_recipe
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

@@ -11,8 +11,8 @@ from sklearn import metrics as sk
 import weft
 from tests.integration.command import weft as command
 from tests.tiny import recipe_content, write_recipe, write_rows
-from weft.report.run import read_run
 from weft.report.scores import Scores
+from weft.runs.reader import read_run
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

@@ -15,12 +15,12 @@ import pytest
 from tests.integration.command import WEFT, weft
 from tests.tiny import recipe_content, write_recipe
 from tests.unit.study.here import Here
-from weft import check
 from weft.cli.options import time_seconds
 from weft.cli.study import study as study_command
-from weft.errors import UserError
-from weft.model import load
-from weft.recipe import load_recipe
+from weft.foundation.errors import UserError
+from weft.inference.model import load
+from weft.recipes import check
+from weft.recipes.recipe import load_recipe
 from weft.study.executors import EXECUTORS
 from weft.study.executors.local import Local
 from weft.study.format import load_study

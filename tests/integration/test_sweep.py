@@ -10,11 +10,11 @@ import pytest
 from tests.integration.command import start, weft
 from tests.integration.test_resume import wait_for_steps
 from tests.tiny import recipe_content, write_recipe
-from weft import experiment
 from weft.api import Quiet
-from weft.errors import RunError, UserError
-from weft.model import load
-from weft.recipe import load_recipe
+from weft.foundation.errors import RunError, UserError
+from weft.inference.model import load
+from weft.recipes.recipe import load_recipe
+from weft.run import train_run
 from weft.sweep.config import load_sweep
 from weft.sweep.search import run_sweep
 from weft.sweep.store import Claim
@@ -71,7 +71,7 @@ def test_two_processes_share_a_grid_and_leave_a_recipe(tiny: Path, tmp_path: Pat
     for text in (found["caution"], (out / "sweep.txt").read_text(), (out / "best.toml").read_text()):
         assert "best of 3 scores on the same dev rows" in text
     assert [path.parent.name for path in out.glob("trials/*/model")] == [f"{best['number']:04d}"]
-    result = experiment.train(load_recipe(out / "best.toml"), tmp_path / "best", Quiet(), steps=1)
+    result = train_run(load_recipe(out / "best.toml"), tmp_path / "best", Quiet(), steps=1)
     assert result["overall"] == best["score"]
     model = load(best["run"])
     assert model.predict("sentiment", ["a warm film"])

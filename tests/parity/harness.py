@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from weft.nn.weights import names, to_hugging_face
+from weft.bodies.weights import names, to_hugging_face
+from weft.foundation.values import Batch, Encoded
 from weft.tasks.network import Network
-from weft.types import Batch, Encoded
 
 
 def random_bert(folder: Path, **shape: int) -> BertModel:

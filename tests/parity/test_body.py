@@ -7,11 +7,11 @@ from transformers import AutoModel
 
 from tests.parity.harness import hugging_face_gradients, pad, random_bert, unpad
 from tests.texts import MIXED_SENTENCES
+from weft.bodies.source import find_body
+from weft.bodies.weights import load_body
 from weft.data.readings import Reader, pack
 from weft.data.tokenizer import Tokenizer
-from weft.nn.source import find_body
-from weft.nn.weights import load_body
-from weft.types import Encoded
+from weft.foundation.values import Encoded
 
 BASE = {
     "hidden_size": 768,

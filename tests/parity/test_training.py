@@ -7,9 +7,11 @@ import torch
 
 from tests.parity.harness import Twin
 from tests.tiny import recipe_content
+from weft.build import build_plan, read_data
 from weft.data.tokenizer import Tokenizer
-from weft.experiment import build_network, build_plan, build_rates, read_data
-from weft.recipe import parse_recipe
+from weft.recipes.assembly import learning_rates
+from weft.recipes.recipe import parse_recipe
+from weft.tasks.building import build_network
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
 
@@ -27,7 +29,7 @@ def test_steps_equal_a_plain_padded_loop(tiny: Path, steps: int, accumulate: int
     optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
     step = Step(network, train, weighting, optimizer, clip=1.0, seed=1, device=torch.device("cpu"))
 
-    rates = build_rates(recipe, plan)
+    rates = learning_rates(recipe, plan)
     twin = Twin(network)
     plain = torch.optim.AdamW(twin.decayed(), betas=(0.9, 0.999), eps=1e-8)
     network.train()

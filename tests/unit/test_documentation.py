@@ -9,7 +9,7 @@ from tests.contracts.registry import variants
 from tests.contracts.test_registries import REGISTRIES
 from weft.data.config import PRESETS, DataConfig
 from weft.evaluation.metrics import METRICS
-from weft.recipe import Recipe
+from weft.recipes.recipe import Recipe
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig

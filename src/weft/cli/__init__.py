@@ -23,8 +23,8 @@ from weft.cli import (
     sweep,
     train,
 )
-from weft.errors import Interrupted, RunError, ToldElsewhere, UserError
-from weft.leaving import for_terminal
+from weft.foundation.errors import Interrupted, RunError, ToldElsewhere, UserError
+from weft.foundation.sanitize import for_terminal
 
 OUT_OF_MEMORY = (
     "the memory is full. Less is needed with smaller batches (tasks.NAME.batch_size, with optimizer.accumulate to "

@@ -26,10 +26,10 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")] = Path("runs/demo"),
 ) -> None:
     """Train the embedded default on the starter data and show what it learnt."""
-    from weft import experiment
     from weft.cli.terminal import SafeConsole, Watcher, show_result
-    from weft.model import load
-    from weft.recipe import load_recipe
+    from weft.inference.model import load
+    from weft.recipes.recipe import load_recipe
+    from weft.run import train_run
 
     console = SafeConsole()
     folder = _free(out)
@@ -37,7 +37,7 @@ def demo(
     console.print("scores of the untrained heads first, then 7 passes over the data\n")
     watcher = Watcher(console)
     try:
-        result = experiment.train(load_recipe("starter"), folder, watcher)
+        result = train_run(load_recipe("starter"), folder, watcher)
     finally:
         watcher.close()
     show_result(console, result, folder)

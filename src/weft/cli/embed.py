@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from weft.bulk import SHARD_ROWS
 from weft.cli import options
 from weft.data.empty import require_rule
+from weft.inference.bulk import SHARD_ROWS
 
 
 def embed(

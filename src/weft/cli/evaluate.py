@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def evaluate(
@@ -34,12 +34,12 @@ def evaluate(
             raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
         files[task] = Path(path)
     from weft.cli.terminal import SafeConsole, score_table
-    from weft.model import load
-    from weft.training.run_folder import without_nan
+    from weft.inference.model import load
+    from weft.runs.folder import without_nan
 
     shown = "file" if files else split
     loaded = load(model, device)
-    for note in options.unused_data_dir(loaded.recipe, data_dir):
+    for note in options.unused_data_dir(loaded.config, data_dir):
         typer.echo(f"note: {note}", err=True)
     evaluation = loaded.evaluate(split, data_dir=data_dir, files=files)
     if as_json:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.bulk import SHARD_ROWS
-from weft.errors import UserError
+from weft.foundation.errors import UserError
+from weft.inference.bulk import SHARD_ROWS
 
 if TYPE_CHECKING:
-    from weft.recipe import Recipe
+    from weft.tasks.config import ModelConfig
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe file, or a shipped recipe's name.")]
 ModelArgument = Annotated[
@@ -58,7 +58,7 @@ def require_folder(path: Path | None) -> None:
         raise UserError(f"--data-dir {path}: there is no such folder")
 
 
-def unused_data_dir(recipe: "Recipe", data_dir: Path | None) -> list[str]:
+def unused_data_dir(recipe: "ModelConfig", data_dir: Path | None) -> list[str]:
     """A note where --data-dir has nothing to do."""
     if data_dir is None or any(task.data.preset is not None for task in recipe.tasks.values()):
         return []

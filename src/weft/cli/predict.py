@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.bulk import SHARD_ROWS
 from weft.cli import options
 from weft.data.empty import OnEmpty, require_rule
-from weft.errors import UserError
-from weft.leaving import for_terminal
+from weft.foundation.errors import UserError
+from weft.foundation.sanitize import for_terminal
+from weft.inference.bulk import SHARD_ROWS
 
 if TYPE_CHECKING:
-    from weft.model import Model
+    from weft.inference.model import Model
 
 
 def predict(
@@ -81,7 +81,7 @@ def predict(
             )
         print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
         return
-    from weft.model import load
+    from weft.inference.model import load
 
     loaded = load(model, device)
     chosen = loaded.choose(tasks)
@@ -131,8 +131,8 @@ def _of_texts(model: "Model", tasks: list[str], texts: list[str], rule: OnEmpty 
 
 def _of_file(model: "Model", tasks: list[str], source: Path, rule: OnEmpty | None) -> Answers:
     """Row by row, the tasks in order; a bad row is heard of before the first answer."""
-    from weft.bulk.texts import Texts
-    from weft.bulk.work import Answers
+    from weft.inference.bulk.texts import Texts
+    from weft.inference.bulk.work import Answers
 
     texts = Texts(source, Answers(tuple(tasks), rule).wishes(model))
     texts.look()

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from weft.atomic import write_whole
 from weft.cli import options
-from weft.leaving import for_terminal
+from weft.foundation.atomic import write_whole
+from weft.foundation.sanitize import for_terminal
 
 
 def probe(
@@ -22,9 +22,9 @@ def probe(
     options.require_split(split)
     from rich.table import Table
 
-    from weft import probe as probing
     from weft.cli.terminal import SafeConsole
-    from weft.model import load
+    from weft.inference import probe as probing
+    from weft.inference.model import load
 
     found = probing.probe(load(model, device), split, data_dir)
     if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it

@@ -13,7 +13,7 @@ def prune(
     ] = False,
 ) -> None:
     """Delete the checkpoints of finished runs: only --resume needs them. Models, logs and reports stay."""
-    from weft.training.pruning import prune
+    from weft.runs.pruning import prune
 
     for run in runs:
         freed = prune(run, unfinished=unfinished)

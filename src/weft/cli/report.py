@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def report(
@@ -27,7 +27,7 @@ def report(
         raise UserError(f"--figures {figures}: is a file; name a folder")
     from weft.cli.terminal import SafeConsole
     from weft.report.page import write_page
-    from weft.report.run import read_runs
+    from weft.runs.reader import read_runs
 
     found = read_runs(runs)
     if text:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 
@@ -60,7 +60,7 @@ def serve(
     listener = open_socket(host, port)
     where, at = listener.getsockname()[:2]
     hosts = Hosts(where, host, allowed_host or ())
-    from weft.model import load
+    from weft.inference.model import load
     from weft.serving.server import serve as run
     from weft.serving.settings import Settings
 
@@ -77,5 +77,5 @@ def serve(
         queue_requests=queue_requests,
         body_seconds=body_seconds,
     )
-    said = f"{loaded.recipe.name} answers at {place} (a page to try it; {place}/docs describes the API)"
+    said = f"{loaded.config.name} answers at {place} (a page to try it; {place}/docs describes the API)"
     run(loaded, listener, settings, keys, hosts, lambda: print(said, flush=True))

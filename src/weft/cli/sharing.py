@@ -6,7 +6,7 @@ import typer
 
 from weft.cli import options
 from weft.cli.study import ExecutorName, Jobs, Out, Plan, run
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def sharing(
@@ -47,7 +47,7 @@ def sharing(
     seconds = options.time_seconds(max_time)
     if not all(seed.strip().isdigit() for seed in seeds.split(",")):
         raise UserError(f"--seeds {seeds}: expected numbers with commas between them, such as 1,2,3")
-    from weft.recipe import load_recipe
+    from weft.recipes.recipe import load_recipe
     from weft.study.sharing import sharing_study
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)

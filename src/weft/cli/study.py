@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import RunError, UserError
+from weft.foundation.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.content import Content
+    from weft.foundation.content import Content
     from weft.study.executors import Executor
     from weft.study.format import Source
 
@@ -92,10 +92,11 @@ def _executor(name: str, jobs: int) -> "Executor":
 
 
 def _list() -> None:
-    from weft.study.format import parse_study, shipped_studies
+    from weft.foundation.shipped import shipped_texts
+    from weft.study.format import parse_study
 
-    width = max(map(len, shipped_studies()))
-    for name, text in shipped_studies().items():
+    width = max(map(len, shipped_texts("studies")))
+    for name, text in shipped_texts("studies").items():
         found = parse_study(text, name)
         typer.echo(f"{name:<{width}}  {text.splitlines()[0].removeprefix('# ')}")
         for claim in found.claims:

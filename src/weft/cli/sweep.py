@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import Interrupted
+from weft.foundation.errors import Interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.sweep.store import Claim
-    from weft.training.trainer import Listener
+    from weft.training.loop import Listener
 
 SHOWN = 10
 """trials that the table on the terminal has; the file has all"""
@@ -74,7 +74,7 @@ class Terminal:
         self.watcher: Watcher | None = None
 
     def trial(self, claim: "Claim", planned: int) -> "Listener":
-        from weft.content import toml_value
+        from weft.foundation.content import toml_value
 
         values = "  ".join(f"{key}={toml_value(value)}" for key, value in claim.point.items())
         again = " goes on" if claim.goes_on else ""

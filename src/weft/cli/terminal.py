@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.evaluation.metrics import METRICS, explain, title
+from weft.evaluation.scoring import Evaluation
 from weft.evaluation.table import shown
-from weft.leaving import for_terminal
+from weft.foundation.sanitize import for_terminal
 from weft.training import checkpoint
 from weft.training.step import StepReport
-from weft.training.trainer import Evaluation
 
 PLAIN_SECONDS = 15
 SMOOTH = 0.95

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import Interrupted
+from weft.foundation.errors import Interrupted
 
 
 def train(
@@ -29,9 +29,9 @@ def train(
     """Train a recipe into a run folder."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
-    from weft import experiment
     from weft.cli.terminal import SafeConsole, Watcher, show_result
-    from weft.recipe import load_recipe
+    from weft.recipes.recipe import load_recipe
+    from weft.run import train_run
     from weft.training.distributed import join
 
     with join(device) as processes:
@@ -42,7 +42,7 @@ def train(
         for note in options.unused_data_dir(loaded, data_dir):
             watcher.noted(note)
         try:
-            result = experiment.train(
+            result = train_run(
                 loaded,
                 out,
                 watcher,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 ROWS = 8192
 """rows that are read, tokenized or answered together"""

@@ -1,7 +1,5 @@
 """Which files feed a task, and the layouts that are known by name."""
 
-from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -9,7 +7,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from weft.data.empty import OnEmpty
 from weft.data.layout import Layout, Quoting
 from weft.data.masking import MaskKind
-from weft.variants import Config
+from weft.foundation.config import Config
+from weft.foundation.shipped import shipped_folder
 
 
 def _column(value: Any) -> Any:
@@ -121,8 +120,7 @@ def _cs224n(name: str, stem: str, **columns: str) -> DataConfig:
 
 def _starter(task: str, **columns: str) -> DataConfig:
     """The small sets that come with weft."""
-    folder = Path(str(resources.files("weft"))) / "starter"
-    files = {split: str(folder / f"{task}-{split}.tsv") for split in ("train", "dev")}
+    files = {split: str(shipped_folder("starter") / f"{task}-{split}.tsv") for split in ("train", "dev")}
     return DataConfig.model_validate(files | columns)
 
 

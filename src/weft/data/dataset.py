@@ -12,9 +12,9 @@ from weft.data.files import require_columns
 from weft.data.labels import FlagColumns, LabelColumn, Labels, Targets
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import TokenizedFile
-from weft.errors import UserError
-from weft.randomness import generator
-from weft.types import Batch, Rows
+from weft.foundation.errors import UserError
+from weft.foundation.randomness import generator
+from weft.foundation.values import Batch, Rows
 
 PART = 8192
 """rows that a pass over a whole set holds at a time"""

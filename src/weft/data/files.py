@@ -12,7 +12,7 @@ from weft.data.layout import PLAIN, Layout
 from weft.data.opening import ending, explaining, is_delimited
 from weft.data.problems import Problems
 from weft.data.records import Record, Records, loosely_quoted
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 LONGEST = 1_000_000

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.data.files import SURROGATE, as_text
 from weft.data.tables import choose_columns
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 Given = Any
 """a text; an iterable of texts (list, tuple, array, Series, generator); a table with the task's text columns"""

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from weft.data.problems import Problems
 from weft.data.tokens import TokenizedFile
-from weft.errors import UserError
-from weft.types import Rows
+from weft.foundation.errors import UserError
+from weft.foundation.values import Rows
 
 FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
 BETWEEN = "\x1f"

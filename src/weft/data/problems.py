@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 SHOWN = 20
 

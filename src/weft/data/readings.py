@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.types import Encoded
+from weft.foundation.values import Encoded
 
 Reading = Literal["single", "bi", "cross", "concat"]
 Ids = NDArray[np.int32]

@@ -10,8 +10,8 @@ from weft.data.readings import Reader
 from weft.data.splits import split_rows
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import TokenizedFile, cache_folder, tokenize_file
-from weft.errors import UserError
-from weft.types import Rows
+from weft.foundation.errors import UserError
+from weft.foundation.values import Rows
 
 
 def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:

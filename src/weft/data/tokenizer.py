@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 LARGEST = 10_000_000
 """ids: no vocabulary comes near it, and ids are kept in 32 bits"""

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from weft.atomic import replacing, write_whole
 from weft.data.dialect import Dialect, detect
 from weft.data.empty import OnEmpty, empty_column
 from weft.data.files import Row, read_rows, require_columns
@@ -31,7 +30,8 @@ from weft.data.masking import MaskKind, mask
 from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
-from weft.errors import UserError
+from weft.foundation.atomic import replacing, write_whole
+from weft.foundation.errors import UserError
 
 FORMAT = "3"
 PRIVATE = 0o600

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weft.evaluation.counted import Counts
 from weft.evaluation.metrics import METRICS
 from weft.evaluation.truth import Predictions, Truth
-from weft.randomness import generator
+from weft.foundation.randomness import generator
 
 ROUNDS = 1000
 DEFINED = 0.95

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from weft.data.labels import Targets
 from weft.evaluation.truth import Predictions
-from weft.randomness import generator
+from weft.foundation.randomness import generator
 
 BINS = 10
 TINY = 1e-30

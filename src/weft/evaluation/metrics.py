@@ -10,10 +10,10 @@ import numpy as np
 from sklearn import metrics as sk
 
 from weft.data.labels import Kind, Labels, Targets
-from weft.errors import UserError
 from weft.evaluation import counted, forms
 from weft.evaluation.forms import Form, Tally, Weighted
 from weft.evaluation.truth import Predictions, Truth, decide, in_units
+from weft.foundation.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from weft.errors import UserError
 from weft.export import onnx, sentence_transformers, transformers
 from weft.export.outcome import Outcome, Quantization
 from weft.export.source import Source, new_folder, open_source
+from weft.foundation.errors import UserError
 
 Target = Literal["transformers", "sentence-transformers", "onnx"]
 TARGETS: dict[str, Callable[[Source, Path], Outcome]] = {

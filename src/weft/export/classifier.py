@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from weft.bodies.bert import Body
+from weft.bodies.weights import write_config
 from weft.export.source import Source
 from weft.export.tokenizer_file import save_tokenizer
-from weft.nn.body import Body
 from weft.nn.heads.linear import Linear
 from weft.nn.pooling.pooler import Pooler
-from weft.nn.weights import write_config
 from weft.tasks.store import body_tensors, save_tensors
 
 PROBLEMS = {
@@ -68,7 +68,7 @@ def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: b
         folder,
         output,
         architectures=["BertForSequenceClassification"],
-        classifier_dropout=source.model.recipe.dropout,
+        classifier_dropout=source.model.config.dropout,
         **answer_settings("softmax" if doubled else str(task.loss.activation), labels),
         **settings,
     )

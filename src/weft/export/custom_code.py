@@ -8,11 +8,11 @@ from typing import Any
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from weft.bodies.weights import hugging_face_config
 from weft.data.labels import Labels
 from weft.export.source import Source, write_json
 from weft.export.tokenizer_file import save_tokenizer
 from weft.losses.binary_cross_entropy import BinaryCrossEntropy
-from weft.nn.weights import hugging_face_config
 from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
 
 CODE = "modeling_weft"
@@ -61,7 +61,7 @@ def task_settings(source: Source, name: str) -> dict[str, Any]:
         "pooling": config.pooling.model_dump(mode="json"),
         "head": config.head.model_dump(mode="json"),
         "outputs": task.loss.outputs,
-        "dropout": source.model.recipe.dropout,
+        "dropout": source.model.config.dropout,
         "loss": config.chosen_loss.name,
         "gives_probability": isinstance(task.loss, BinaryCrossEntropy) and task.loss.reads_probabilities,
         "range": [labels.low, labels.high] if labels.is_numeric else None,

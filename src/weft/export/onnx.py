@@ -1,4 +1,4 @@
-"""ONNX: one graph for each reading, with all its tasks. `tasks/onnx_engine.py` says what goes in and comes out."""
+"""ONNX: one graph for each reading, with all its tasks. `inference/onnx_engine.py` says what goes in and comes out."""
 
 import logging
 import warnings
@@ -11,16 +11,16 @@ import torch
 from torch.export import Dim
 
 from weft.data.readings import Reading
-from weft.deliverable import read_settings, write_settings
-from weft.errors import UserError
 from weft.export.agreement import TOLERANCE, largest_difference
 from weft.export.graph import PairHeads, ReadingGraph
 from weft.export.outcome import Outcome, Quantization
 from weft.export.source import Source
 from weft.export.tokenizer_file import save_tokenizer
-from weft.model import load
-from weft.tasks.onnx_engine import HEADS, graph_file
-from weft.training.run_folder import without_nan
+from weft.foundation.errors import UserError
+from weft.inference.model import load
+from weft.inference.onnx_engine import HEADS, graph_file
+from weft.runs.folder import without_nan
+from weft.runs.model_folder import read_settings, write_settings
 
 OPSET = 20
 """the first with GELU as one operator"""

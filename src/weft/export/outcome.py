@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weft.errors import UserError
+from weft.evaluation.scoring import Evaluation
 from weft.export.source import Source
-from weft.leaving import for_markdown
-from weft.training.trainer import Evaluation
-from weft.variants import file_name
+from weft.foundation.config import file_name
+from weft.foundation.errors import UserError
+from weft.foundation.sanitize import for_markdown
 
 Refusal = Callable[[Source, str], str | None]
 """why a target cannot express a task, and the way that works; None if it can"""
@@ -56,7 +56,7 @@ class Outcome:
 
     def save_card(self, source: Source, to: str, folder: Path) -> None:
         """README.md: what is in the folder, and what is not."""
-        lines = [f"# {for_markdown(source.model.recipe.name)}", "", f"Exported by weft for {to}.", ""]
+        lines = [f"# {for_markdown(source.model.config.name)}", "", f"Exported by weft for {to}.", ""]
         lines += [
             "| what | where |",
             "| --- | --- |",

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.errors import UserError
-from weft.model import Model, load, model_folder
+from weft.foundation.errors import UserError
+from weft.inference.model import Model, load
 from weft.nn.layers import OneLayer
+from weft.runs.model_folder import model_folder
 from weft.tasks.config import TaskConfig
 from weft.tasks.network import Network
 from weft.tasks.task import Task
@@ -31,14 +32,14 @@ class Source:
         return self.model.tasks
 
     def config(self, task: str) -> TaskConfig:
-        return self.model.recipe.tasks[task]
+        return self.model.config.tasks[task]
 
     def task(self, name: str) -> Task:
         return self.network.task(name)
 
     @property
     def max_length(self) -> int:
-        return self.model.recipe.max_length
+        return self.model.config.max_length
 
     def layers(self, task: str) -> int | None:
         """How many layers of the body a task needs; None if it reads a mix of all."""

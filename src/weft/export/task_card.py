@@ -13,7 +13,7 @@ def save_task_card(source: Source, name: str, folder: Path, *, custom_code: str 
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-classification\ntags:\n- weft\n---\n",
         f"# {name}\n",
-        f"The task `{name}` of {source.model.recipe.name}, trained and exported by weft.\n",
+        f"The task `{name}` of {source.model.config.name}, trained and exported by weft.\n",
         _code_remark(custom_code),
         f"## Use\n\n```python\n{_example(source, name, custom_code is not None)}```\n",
         f"## Input\n\n{_input(source, name)}\n",

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.losses.ordinal_log import OrdinalLogConfig
-from weft.variants import NAME_ALONE
 
 LossConfig = Annotated[
     CrossEntropyConfig

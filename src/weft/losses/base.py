@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from weft.data.labels import Labels
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.nn.heads.base import Bounds
 
 TINY = 1e-6

@@ -7,10 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.data.labels import Labels
-from weft.errors import UserError
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.losses.base import TINY, Loss, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class BinaryCrossEntropy(Loss):

@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.data.labels import Labels
+from weft.foundation.config import Config
 from weft.losses.base import TINY, Loss, refuse
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class DualObjective(Loss):

@@ -5,9 +5,9 @@ from typing import Literal
 from torch import Tensor
 
 from weft.data.labels import Labels
+from weft.foundation.config import Config
 from weft.losses.base import Loss, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class MeanSquaredError(Loss):

@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from weft.data.labels import Labels
+from weft.foundation.config import Config
 from weft.losses.base import TINY, Loss, refuse
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class OrdinalLog(Loss):

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 LayerChoice = int | Literal["mix"] | None
 """a layer's number (0 the embeddings, 1 the first layer, ...), a learnt mix of all, or the last"""

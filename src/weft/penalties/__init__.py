@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.penalties.bregman import BregmanConfig, BregmanWeightsConfig
 from weft.penalties.norms import L1Config, L2Config
-from weft.variants import NAME_ALONE
 
 PenaltyConfig = Annotated[
     L1Config | L2Config | BregmanConfig | BregmanWeightsConfig, Field(discriminator="name"), NAME_ALONE

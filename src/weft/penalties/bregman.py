@@ -7,8 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from weft.foundation.config import Config
 from weft.penalties.base import Divergence, Named, Network, OutputPenalty, WeightPenalty
-from weft.variants import Config
 
 
 class Bregman(OutputPenalty):

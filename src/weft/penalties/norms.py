@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from weft.foundation.config import Config
 from weft.penalties.base import Named, WeightPenalty
-from weft.variants import Config
 
 
 class Norm(WeightPenalty):

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.regularizers.r_drop import RDropConfig
 from weft.regularizers.smart import SmartConfig
-from weft.variants import NAME_ALONE
 
 RegularizerConfig = Annotated[SmartConfig | RDropConfig, Field(discriminator="name"), NAME_ALONE]

@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
+from weft.foundation.config import Config
 from weft.regularizers.base import Divergence, Regularizer, Run
-from weft.variants import Config
 
 
 class RDrop(Regularizer):

@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from weft.foundation.config import Config
 from weft.regularizers.base import Divergence, Regularizer, Run
-from weft.variants import Config
 
 LEAST_GRADIENT = 1e-30
 """Guards the division by a gradient. Divergences of small noise have gradients far below `epsilon`."""

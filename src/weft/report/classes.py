@@ -16,7 +16,7 @@ from weft.evaluation.calibration import (
     reliability,
 )
 from weft.evaluation.counted import confusion
-from weft.report.run import TaskRun
+from weft.runs.reader import TaskRun
 
 ROC_POINTS = 120
 

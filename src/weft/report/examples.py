@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.report.mistakes import errors, is_wrong
-from weft.report.run import Run, TaskRun
+from weft.runs.reader import Run, TaskRun
 
 MOST = 300
 """rows of each task; a page must stay small"""

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from weft.errors import UserError
+from weft.foundation.config import file_name
+from weft.foundation.errors import UserError
 from weft.report.chart import Bars, Chart, Dots, Grid, Line, Plot, Rows, Rule, plot_limits, row_limits, shown, ticks
 from weft.report.page import all_charts
-from weft.report.run import Run
-from weft.variants import file_name
+from weft.runs.reader import Run
 
 WIDTH = 3.4
 """inches: one column of most journals"""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.report.chart import Values
-from weft.report.run import Run
+from weft.runs.reader import Run
 
 POINTS = 160
 """a curve has at most so many; between them lie means"""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.report.run import TaskRun
+from weft.runs.reader import TaskRun
 
 SHOWN = 5
 """rows of each kind"""

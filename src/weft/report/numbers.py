@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.report.run import TaskRun
+from weft.runs.reader import TaskRun
 
 BINS = 20
 NEAR = 0.2

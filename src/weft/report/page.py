@@ -12,17 +12,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weft.atomic import write_whole
-from weft.errors import UserError
+from weft.foundation.atomic import write_whole
+from weft.foundation.config import file_name
+from weft.foundation.errors import UserError
 from weft.report import classes, compare, learning, mistakes, numbers, run_charts, task_charts
 from weft.report.chart import Chart, digits
 from weft.report.examples import LETTERS, examples
 from weft.report.recipes import recipe_differences
-from weft.report.run import Run, TaskRun, read_runs
 from weft.report.scores import Scores
 from weft.report.svg import draw, legend
 from weft.report.words import duration, facts, lead, missing, notes
-from weft.variants import file_name
+from weft.runs.reader import Run, TaskRun, read_runs
 
 
 def write_report(folders: Sequence[Path], path: Path) -> None:

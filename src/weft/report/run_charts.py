@@ -8,8 +8,8 @@ from weft.evaluation.metrics import title
 from weft.report import learning
 from weft.report.chart import Chart, Colour, Grid, Line, Mark, Plot, Row, Rows, Rule, Values, digits
 from weft.report.learning import Curve, PairConflict
-from weft.report.run import Run
 from weft.report.scores import Scores
+from weft.runs.reader import Run
 
 VIEWS = ("step", "time")
 PAIRS = 8

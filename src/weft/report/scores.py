@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.evaluation.bootstrap import Interval, Resampled, interval, resampled, resampled_overall
 from weft.evaluation.metrics import METRICS, explain, overall, title
-from weft.report.run import Run
+from weft.runs.reader import Run
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import numpy as np
 from weft.report.chart import Bars, Chart, Colour, Dots, Grid, Line, Mark, Plot, Rule
 from weft.report.classes import ClassFindings
 from weft.report.numbers import NumberFindings
-from weft.report.run import TaskRun
+from weft.runs.reader import TaskRun
 
 DOTS = 1200
 """more dots hide each other: of a larger set evenly spaced rows are drawn"""

@@ -9,9 +9,9 @@ from rich.text import Text
 from weft.evaluation.bootstrap import Interval
 from weft.report import classes, mistakes, numbers
 from weft.report.compare import Comparison
-from weft.report.run import Run, TaskRun
 from weft.report.scores import Score, Scores
 from weft.report.words import duration, facts, lead, missing, notes
+from weft.runs.reader import Run, TaskRun
 
 
 def print_report(runs: Sequence[Run], console: Console) -> None:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from weft.report.run import Run
 from weft.report.scores import Scores
+from weft.runs.reader import Run
 
 
 def duration(seconds: float) -> str:

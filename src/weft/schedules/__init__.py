@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.schedules.balanced import BalancedConfig
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig
 from weft.schedules.by_size import AnnealedConfig, ProportionalConfig, SquareRootConfig
@@ -16,7 +17,6 @@ from weft.schedules.repeat_capped import RepeatCappedConfig
 from weft.schedules.sampled import SampledConfig
 from weft.schedules.sequential import SequentialConfig
 from weft.schedules.staggered import StaggeredConfig
-from weft.variants import NAME_ALONE
 
 ScheduleConfig = Annotated[
     SequentialConfig

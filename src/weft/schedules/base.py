@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from weft.errors import UserError
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
+from weft.foundation.values import Rows
 from weft.schedules.streams import BatchStream, SampleStream
-from weft.types import Rows
-from weft.variants import Config
 
 Round = list[tuple[str, Rows]]
 """the batches of one forward pass: (task, rows)"""

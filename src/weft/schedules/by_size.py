@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from weft.randomness import generator
+from weft.foundation.randomness import generator
 from weft.schedules.base import Feed, Round, ScheduleOptions, Segment
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import accumulate as running_totals
 from math import ceil
 
+from weft.foundation.values import Part, Window
 from weft.schedules.base import Segment
-from weft.types import Part, Window
 
 
 class Plan(ABC):

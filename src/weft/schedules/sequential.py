@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.schedules.base import Feed, ScheduleOptions, Segment
 from weft.schedules.independent import whole_pass
 

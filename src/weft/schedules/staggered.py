@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.schedules.base import Feed, ScheduleOptions, Segment
 from weft.schedules.independent import whole_pass
 from weft.schedules.sampled import SampledConfig

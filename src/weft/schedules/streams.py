@@ -3,8 +3,8 @@
 from functools import lru_cache
 from math import ceil
 
-from weft.randomness import generator
-from weft.types import Rows
+from weft.foundation.randomness import generator
+from weft.foundation.values import Rows
 
 Seeds = tuple[int, int]
 """(the recipe's seed, the number of the phase)"""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from starlette.types import Receive
 
-from weft.errors import UserError
-from weft.model import Model
+from weft.foundation.errors import UserError
+from weft.inference.joint import Ask, Values
+from weft.inference.model import Model
 from weft.serving.admission import Room
 from weft.serving.batching import Batcher
 from weft.serving.refusals import ClientGone, Refusal
@@ -18,7 +19,6 @@ from weft.serving.schemas import EmbeddingsBody, TaskBody, TasksBody, check_text
 from weft.serving.settings import Settings
 from weft.serving.tokenizing import Tokenizing
 from weft.serving.waiting import cut
-from weft.tasks.together import Ask, Values
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Answering:
 
     def __init__(self, model: Model, settings: Settings, batcher: Batcher, tokenizing: Tokenizing) -> None:
         self.model = model
-        self.name = model.recipe.name
+        self.name = model.config.name
         self.settings = settings
         self.batcher = batcher
         self.tokenizing = tokenizing
         self.requests = Room(settings.queue_requests, "requests")
         self.chars = Room(settings.queue_chars, "characters")
-        self.pairs = {name for name, task in model.recipe.tasks.items() if task.reading != "single"}
+        self.pairs = {name for name, task in model.config.tasks.items() if task.reading != "single"}
         self.embedders = {self.name: model.embedding_task()} | {f"{self.name}/{task}": task for task in model.tasks}
         """whose pooling each name in /v1/models stands for"""
 

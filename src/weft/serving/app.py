@@ -10,7 +10,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from weft.model import Model
+from weft.inference.joint import Ask
+from weft.inference.model import Model
 from weft.serving import schemas
 from weft.serving.answering import Answering
 from weft.serving.batching import Batcher
@@ -22,7 +23,6 @@ from weft.serving.parsing import parse
 from weft.serving.refusals import Refusal, failure, json_response
 from weft.serving.settings import Settings
 from weft.serving.tokenizing import Tokenizing
-from weft.tasks.together import Ask
 
 ABOUT = "One BERT body, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
 REFUSALS = {
@@ -87,10 +87,10 @@ class Api:
         """What the model can be asked, and how much at once."""
         tasks = [self._task(name) for name in self.model.tasks]
         limits = {name: getattr(self.settings, name) for name in schemas.LimitInfo.model_fields}
-        return json_response({"object": "list", "model": self.model.recipe.name, "limits": limits, "data": tasks})
+        return json_response({"object": "list", "model": self.model.config.name, "limits": limits, "data": tasks})
 
     def _task(self, name: str) -> dict[str, Any]:
-        labels, reading = self.model.labels[name], self.model.recipe.tasks[name].reading
+        labels, reading = self.model.labels[name], self.model.config.tasks[name].reading
         return {
             "name": name,
             "kind": labels.kind,
@@ -134,7 +134,7 @@ def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...], hosts: 
     warm_up(model)
     metrics = Metrics()
     api = Api(model, settings, metrics)
-    title = f"weft: {model.recipe.name}"
+    title = f"weft: {model.config.name}"
     app = FastAPI(title=title, description=ABOUT, docs_url=None, redoc_url=None, lifespan=api.life)
     app.add_exception_handler(Refusal, _refuse)
     app.add_exception_handler(HTTPException, _no_such_route)
@@ -173,13 +173,13 @@ def _add_pages(app: FastAPI) -> None:
 
 def _name_tasks(description: dict[str, Any], model: Model) -> None:
     """The description says which tasks there are and shows what to send; FastAPI keeps it for /openapi.json."""
-    first = next(iter(model.recipe.tasks.values()))
+    first = next(iter(model.config.tasks.values()))
     one = {"text": "It was a lovely evening."}
     pair = {"text": "How do I boil an egg?", "text2": "What is the way to cook an egg?"}
     examples = {
         "/v1/predict/{task}": one if first.reading == "single" else pair,
-        "/v1/predict": one if all(task.reading == "single" for task in model.recipe.tasks.values()) else pair,
-        "/v1/embeddings": {"model": model.recipe.name, "input": ["one vector for each text", "and another"]},
+        "/v1/predict": one if all(task.reading == "single" for task in model.config.tasks.values()) else pair,
+        "/v1/embeddings": {"model": model.config.name, "input": ["one vector for each text", "and another"]},
     }
     for path, example in examples.items():
         description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example
@@ -214,6 +214,6 @@ def warm_up(model: Model) -> None:
     """The first pass of a process is slow; no client should meet it."""
     asks = [
         Ask(name, model.rows(name, ["warm"], None if task.reading == "single" else ["up"]))
-        for name, task in model.recipe.tasks.items()
+        for name, task in model.config.tasks.items()
     ]
     model.engine.together(asks)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Protocol
 
+from weft.inference.engine import Engine
+from weft.inference.joint import Values
 from weft.serving.admission import fits, full
 from weft.serving.settings import Settings
 from weft.serving.waiting import Job, Piece, Waiting
-from weft.tasks.engine import Engine
-from weft.tasks.together import Values
 
 SPEED = 2000.0
 """tokens a second, for the first guess of how long tokens take"""

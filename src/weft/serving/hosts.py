@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from ipaddress import ip_address
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.serving.refusals import Refusal
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")

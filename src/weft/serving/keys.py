@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def read_keys(file: Path | None) -> tuple[bytes, ...]:

@@ -2,7 +2,7 @@
 
 import socket
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def open_socket(host: str, port: int) -> socket.socket:

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 
 import uvicorn
 
-from weft.allocator import give_blocks_back, trim
-from weft.errors import Interrupted
-from weft.model import Model
+from weft.foundation.errors import Interrupted
+from weft.foundation.malloc import give_blocks_back, trim
+from weft.inference.model import Model
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
 from weft.serving.hosts import Hosts

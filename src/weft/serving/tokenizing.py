@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from weft.inference.joint import Ask
 from weft.serving.waiting import spans
-from weft.tasks.together import Ask
 
 THREADS = 2
 """the library works without holding Python up"""

@@ -14,7 +14,7 @@ from math import ceil, inf
 
 import numpy as np
 
-from weft.tasks.together import Ask, Values
+from weft.inference.joint import Ask, Values
 
 PIECES = 4
 """into which a pass can be shared: a piece of a large request leaves room for small ones"""

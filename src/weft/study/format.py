@@ -1,18 +1,16 @@
 """A study as a file: arms, seeds, a budget and claims."""
 
-import difflib
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
-from weft.content import Content, parse_toml, read_text, toml_text
-from weft.errors import UserError
-from weft.library import library
-from weft.variants import Config, check_names, parse
+from weft.foundation.config import Config, check_names, parse
+from weft.foundation.content import Content, parse_toml, toml_text
+from weft.foundation.errors import UserError
+from weft.foundation.shipped import load_toml, pick, shipped_texts
+from weft.recipes.library import library
 
 
 class Budget(Config):
@@ -208,26 +206,10 @@ class Source:
     """what its paths are relative to"""
 
 
-@cache
-def shipped_studies() -> dict[str, str]:
-    """name -> text of every study that comes with weft"""
-    folder = resources.files("weft") / "studies"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    return {file.name.removesuffix(".toml"): file.read_text(encoding="utf-8") for file in files}
-
-
 def load_study(source: str) -> Source:
     """A study from a file or by its shipped name."""
-    path = Path(source)
-    if path.is_file():
-        return Source(parse_study(read_text(path, "a study"), str(path)), path.parent)
-    if path.suffix == ".toml":
-        raise UserError(f"{path}: there is no such file")
-    if source not in shipped_studies():
-        near = difflib.get_close_matches(source, shipped_studies(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; `weft study` lists them"
-        raise UserError(f"{source}: is neither a file nor a shipped study{hint}")
-    return Source(parse_study(shipped_studies()[source], source), Path())
+    file = load_toml(source, "study", lambda name: pick(name, shipped_texts("studies"), "study"))
+    return Source(parse(Study, file.content, file.where), file.folder)
 
 
 def parse_study(text: str, where: str) -> Study:

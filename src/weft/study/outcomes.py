@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.errors import RunError
 from weft.evaluation.metrics import METRICS
 from weft.evaluation.together import resampled_together
 from weft.evaluation.truth import Predictions, Truth
+from weft.foundation.errors import RunError
 from weft.report.learning import conflicts
-from weft.report.run import read_run
+from weft.runs.reader import read_run
 
 Numbers = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 import json
 
-from weft.content import Content
+from weft.foundation.content import Content
 from weft.report.chart import Chart, Colour, Row, Rows
 from weft.report.page import render
 from weft.study import tables

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from weft.check import duration, estimate_scoring, estimate_seconds, times_seen
-from weft.content import Content, put, remove
-from weft.errors import UserError
+from weft.build import assemble
 from weft.evaluation.metrics import choose_metrics
-from weft.experiment import Assembly, assemble
-from weft.recipe import Recipe, as_dict, parse_recipe, parse_setting, read_source, resolve
+from weft.foundation.atomic import sha256
+from weft.foundation.content import Content, put, remove
+from weft.foundation.errors import UserError
+from weft.recipes.assembly import Assembly
+from weft.recipes.check import duration, estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
 from weft.study.format import Arm, Budget, Source, Study
-from weft.training.checkpoint import sha256
 
 SAMPLED = 2000
 """windows of a plan that are counted to turn a budget of examples or tokens into steps"""
@@ -102,7 +103,9 @@ def plan_study(
     if study.data and study.data != data:
         changed = [key for key in {**study.data, **data} if study.data.get(key) != data.get(key)]
         raise UserError(f"{study.name}: was made with other data; these have changed: {', '.join(changed)}")
-    resolved = {name: arm.model_copy(update={"recipe": as_dict(arms[name].recipe)}) for name, arm in study.arms.items()}
+    resolved = {
+        name: arm.model_copy(update={"recipe": arms[name].recipe.content()}) for name, arm in study.arms.items()
+    }
     return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device)
 
 
@@ -116,7 +119,8 @@ def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: st
         said = arm.recipe or study.base
         assert said is not None, "the format asks for one of them"
         beside = source.folder / said
-        _, base, content = read_source(beside if beside.is_file() else said)
+        file = find_recipe(beside if beside.is_file() else said)
+        base, content = file.folder, file.content
     _keep(content, arm, where)
     _change(content, study.set, where)
     for key in arm.unset:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.content import Content
 from weft.evaluation import bootstrap
 from weft.evaluation.metrics import METRICS, overall_range
-from weft.library import library
+from weft.foundation.content import Content
+from weft.recipes.library import library
 from weft.study.claims import Verdict, judge
 from weft.study.outcomes import Measured, Outcomes
 from weft.study.plan import PlannedArm, StudyPlan

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from weft.content import Content, differences
-from weft.errors import Interrupted, UserError
-from weft.recipe import as_dict
+from weft.foundation.config import file_name
+from weft.foundation.content import Content, differences
+from weft.foundation.errors import Interrupted, UserError
+from weft.runs.folder import RunFolder
 from weft.study.executors import Executor
 from weft.study.executors.base import Ended
 from weft.study.format import parse_study, study_content, study_toml
@@ -22,8 +23,6 @@ from weft.study.plan import PlannedArm, StudyPlan
 from weft.study.result import study_result
 from weft.study.tables import markdown
 from weft.study.worker import Job, is_done
-from weft.training.run_folder import RunFolder
-from weft.variants import file_name
 
 Said = Callable[[str], None]
 SHOWN, LETTERS = 6, 80
@@ -112,7 +111,7 @@ def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | 
     name = f"{arm.name}-{seed}"
     return Job(
         name=name,
-        recipe=as_dict(arm.recipe.model_copy(update={"seed": seed})),
+        recipe=arm.recipe.model_copy(update={"seed": seed}).content(),
         steps=arm.steps,
         out=str(run_folder(out, arm, seed).resolve()),
         log=str((out / "logs" / f"{file_name(name)}.log").resolve()),

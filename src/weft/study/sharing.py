@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.check import duration
-from weft.content import Content
-from weft.errors import UserError
-from weft.experiment import assemble
-from weft.recipe import Recipe, as_dict
+from weft.build import assemble
+from weft.foundation.content import Content
+from weft.foundation.errors import UserError
+from weft.recipes.check import duration
+from weft.recipes.recipe import Recipe
 from weft.study.format import Arm, Budget, Claim, Source, Study
 from weft.study.plan import StudyPlan, per_step, plan_study, tokens_per_row
 
@@ -65,7 +65,7 @@ def _study(recipe: Recipe, tasks: Sequence[str], seeds: Sequence[int], steps: in
         len(made.plan.window(step).tasks) > 1 for step in range(0, made.plan.steps, max(1, made.plan.steps // 20))
     )
     every = {"log.conflicts_every": max(1, made.plan.steps // LOGGED)} if mixed else {}
-    arms = {SHARED: Arm(recipe=as_dict(recipe), changes=every)}
+    arms = {SHARED: Arm(recipe=recipe.content(), changes=every)}
     claims = []
     for task in tasks:
         metric = f"{task}.{made.network.task(task).metrics[0]}"
@@ -93,7 +93,7 @@ def _study(recipe: Recipe, tasks: Sequence[str], seeds: Sequence[int], steps: in
 
 def alone(recipe: Recipe, task: str) -> Content:
     """The recipe with one task, without what needs several: surgery, weighting, turns, shared heads, conflicts."""
-    content = as_dict(recipe)
+    content = recipe.content()
     own = {key: value for key, value in content["tasks"][task].items() if key != "share_head"}
     content |= {"name": task, "tasks": {task: own}, "schedule": {"name": "sequential"}}
     for key in ("surgery", "weighting"):

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft.content import Content
 from weft.evaluation.metrics import explain
+from weft.foundation.content import Content
 from weft.report.words import duration
 
 Table = tuple[list[str], list[list[str]]]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import torch
 
-from weft import experiment
-from weft.atomic import open_in_place
-from weft.content import Content
-from weft.errors import Interrupted, RunError, UserError
-from weft.recipe import parse_recipe
+from weft.evaluation.scoring import Evaluation
+from weft.foundation.atomic import open_in_place
+from weft.foundation.content import Content
+from weft.foundation.errors import Interrupted, RunError, UserError
+from weft.recipes.recipe import parse_recipe
+from weft.run import train_run
 from weft.training.checkpoint import Progress
 from weft.training.step import StepReport
-from weft.training.trainer import Evaluation
 
 INTERRUPTED = 130
 
@@ -78,7 +78,7 @@ def _train(job: Job) -> None:
         torch.set_num_threads(job.threads)
     out = Path(job.out)
     recipe = parse_recipe(job.recipe, job.name)
-    experiment.train(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True)
+    train_run(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True)
     shutil.rmtree(out / "checkpoints", ignore_errors=True)  # a run that has ended needs none, and they are large
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.surgery.aligned_mtl import AlignedMTLConfig
 from weft.surgery.cagrad import CAGradConfig
 from weft.surgery.imtl_g import IMTLGConfig
@@ -11,7 +12,6 @@ from weft.surgery.mgda import MGDAConfig
 from weft.surgery.none import NoSurgeryConfig
 from weft.surgery.pcgrad import PCGradConfig
 from weft.surgery.upgrad import UPGradConfig
-from weft.variants import NAME_ALONE
 
 SurgeryConfig = Annotated[
     NoSurgeryConfig | PCGradConfig | UPGradConfig | CAGradConfig | MGDAConfig | IMTLGConfig | AlignedMTLConfig,

@@ -4,8 +4,8 @@ from typing import Literal
 
 from torchjd.aggregation import AlignedMTLWeighting
 
+from weft.foundation.config import Config
 from weft.surgery.base import Surgery
-from weft.variants import Config
 
 
 class AlignedMTLConfig(Config):

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from weft.errors import UserError
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.surgery.base import Surgery
-from weft.variants import Config
 
 
 class CAGradConfig(Config):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from weft.variants import Config
+from weft.foundation.config import Config
 
 
 class NoSurgeryConfig(Config):

@@ -9,8 +9,8 @@ from torch import Tensor
 from torchjd.aggregation import UPGradWeighting
 from torchjd.linalg import DualConeProjector
 
+from weft.foundation.config import Config
 from weft.surgery.base import Surgery
-from weft.variants import Config
 
 RIDGE = 1e-4
 """added to the diagonal of the Gramian, as TorchJD does: it makes the solution unique"""

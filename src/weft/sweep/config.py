@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Mapping
-from importlib import resources
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from weft.content import parse_toml, read_text, toml_value
-from weft.errors import UserError
 from weft.evaluation.metrics import DEFAULTS, METRICS
-from weft.recipe import Recipe, load_recipe
-from weft.variants import Config, parse
+from weft.foundation.config import Config, parse
+from weft.foundation.content import toml_value
+from weft.foundation.errors import UserError
+from weft.foundation.shipped import load_toml, pick, shipped_texts
+from weft.recipes.recipe import Recipe, load_recipe
 
 Point = Mapping[str, Any]
 """One value for every searched key."""
@@ -140,27 +140,12 @@ class Sweep(Config):
 
 def load_sweep(source: str) -> Sweep:
     """A sweep from a file or by its shipped name, the path of its base made absolute."""
-    path = Path(source)
-    if path.is_file():
-        where, text = str(path), read_text(path, "a sweep")
-    elif path.suffix == ".toml":
-        raise UserError(f"{path}: there is no such file")
-    elif source in shipped_sweeps():
-        where, text = source, shipped_sweeps()[source]
-    else:
-        known = ", ".join(shipped_sweeps())
-        raise UserError(f"{source}: is neither a file nor a shipped sweep; expected a .toml file, or one of {known}")
-    sweep = parse(Sweep, parse_toml(text, where), where)
-    beside = path.parent / sweep.base
-    if path.is_file() and beside.is_file():
+    file = load_toml(source, "sweep", lambda name: pick(name, shipped_texts("sweeps"), "sweep"))
+    sweep = parse(Sweep, file.content, file.where)
+    beside = file.folder / sweep.base
+    if Path(source).is_file() and beside.is_file():
         return sweep.model_copy(update={"base": str(beside.resolve())})
     return sweep
-
-
-def shipped_sweeps() -> dict[str, str]:
-    """Name -> text of the sweeps that come with weft."""
-    files = (resources.files("weft") / "sweeps").iterdir()
-    return {f.name.removesuffix(".toml"): f.read_text(encoding="utf-8") for f in files if f.name.endswith(".toml")}
 
 
 def recipe_at(sweep: Sweep, point: Point, data_dir: Path | None, name: str | None = None) -> Recipe:

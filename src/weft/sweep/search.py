@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from weft import experiment
-from weft.errors import Interrupted, RunError
-from weft.recipe import Recipe, as_dict
+from weft.foundation.errors import Interrupted, RunError
+from weft.recipes.recipe import Recipe
+from weft.run import train_run
 from weft.sweep.config import Sweep, check_points, recipe_at
 from weft.sweep.store import Behind, Claim, Store
 from weft.sweep.summary import Summary, summarize, write_summary
-from weft.training.trainer import Listener
+from weft.training.loop import Listener
 
 
 class Audience(Protocol):
@@ -49,7 +49,7 @@ def run_sweep(
 def _settings(sweep: Sweep, first: Recipe) -> dict[str, Any]:
     """What makes two sweeps the same: all but the number of trials."""
     asked = sweep.model_dump(mode="json", exclude={"trials"}, exclude_none=True)
-    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": as_dict(first)}))
+    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content()}))
     return settings
 
 
@@ -62,9 +62,7 @@ def _run(sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Lis
 
     steps = sweep.budget.steps if sweep.budget else None
     try:
-        result = experiment.train(
-            recipe, claim.run, listener, steps=steps, device=device, resume=True, followers=[watch]
-        )
+        result = train_run(recipe, claim.run, listener, steps=steps, device=device, resume=True, followers=[watch])
     except Behind:
         store.finish(claim, "PRUNED")
         return "stopped: it falls behind the others"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from weft.atomic import open_in_place, require_no_links
-from weft.content import differences, toml_value
-from weft.errors import RunError, UserError
-from weft.randomness import derive, generator
+from weft.foundation.atomic import open_in_place, require_no_links
+from weft.foundation.content import differences, toml_value
+from weft.foundation.errors import RunError, UserError
+from weft.foundation.randomness import derive, generator
 from weft.sweep.config import Point, Range, Sweep
 
 try:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.atomic import write_whole
-from weft.content import toml_value
-from weft.recipe import Recipe, recipe_toml
+from weft.foundation.atomic import write_whole
+from weft.foundation.content import toml_value
+from weft.recipes.recipe import Recipe, recipe_toml
 from weft.sweep.config import Point, Sweep
 from weft.sweep.store import Store
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from weft.data.labels import Labels, Targets
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.tasks.config import TaskConfig
 
 

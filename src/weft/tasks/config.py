@@ -1,13 +1,15 @@
 """A task as a recipe writes it."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from weft.data.config import DataField
 from weft.data.labels import Kind, canonical
 from weft.data.readings import Reading
-from weft.errors import UserError
+from weft.foundation.config import Config, check_names
+from weft.foundation.content import Content
+from weft.foundation.errors import UserError
 from weft.losses import LossConfig
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
@@ -18,7 +20,6 @@ from weft.nn.layers import LayerChoice
 from weft.nn.pooling import PoolingConfig
 from weft.nn.pooling.cls import ClsConfig
 from weft.regularizers import RegularizerConfig
-from weft.variants import Config
 
 
 class LayerFactors(Config):
@@ -104,3 +105,39 @@ class TaskConfig(Config):
         if self.kind == "regression":
             return MeanSquaredErrorConfig()
         return BinaryCrossEntropyConfig() if self.kind == "multilabel" else CrossEntropyConfig()
+
+
+class ModelConfig(Config):
+    """What a trained model is made of. A recipe is one, with all that training needs besides."""
+
+    model_config = ConfigDict(extra="ignore")
+    written: ClassVar[tuple[str, ...]] = ()
+    """all keys in the order in which a file has them; those of this class by default"""
+    name: str
+    """how reports call it"""
+    body: str = "packaged:minilm-l6"
+    """a folder in Hugging Face's layout, a hub id, or packaged:minilm-l6"""
+    seed: int = Field(default=11711, ge=0)
+    """every random draw follows from it"""
+    max_length: int = Field(default=128, ge=8)
+    """tokens in a sequence; what is cut is counted and reported"""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Before the heads. Defaults to 0.1: more did not help in our study (docs/results.md)."""
+    body_dropout: float | None = Field(default=None, ge=0, lt=1)
+    """inside the body; the checkpoint's own unless said"""
+    segments: bool = True
+    """Whether the second text of a pair has a token type of its own. With false both texts have type 0."""
+    calibrate: bool = False
+    """fit a temperature for each class task's probabilities on the dev rows, and save it with the model"""
+    tasks: dict[str, TaskConfig] = Field(min_length=1)
+
+    @field_validator("tasks")
+    @classmethod
+    def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
+        check_names(tasks, "task name")
+        return tasks
+
+    def content(self) -> Content:
+        """Plain values, as JSON has them; what is not set is left out."""
+        content: Content = self.model_dump(mode="json", exclude_none=True)
+        return {key: content[key] for key in self.written or content if key in content}

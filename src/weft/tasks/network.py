@@ -6,9 +6,9 @@ from itertools import islice
 import torch
 from torch import Tensor, nn
 
-from weft.nn.body import Body
+from weft.bodies.bert import Body
+from weft.foundation.values import Batch, Encoded
 from weft.tasks.task import Task
-from weft.types import Batch, Encoded
 
 
 class Network(nn.Module):

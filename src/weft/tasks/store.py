@@ -8,10 +8,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from weft.atomic import give_usual_mode
-from weft.errors import UserError
-from weft.nn.body import Body
-from weft.nn.weights import to_hugging_face, write_config
+from weft.bodies.bert import Body
+from weft.bodies.weights import to_hugging_face, write_config
+from weft.foundation.atomic import give_usual_mode
+from weft.foundation.errors import UserError
 from weft.tasks.network import Network
 
 BODY = "body."

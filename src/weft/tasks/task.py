@@ -3,18 +3,18 @@
 import torch
 from torch import Tensor, nn
 
+from weft.bodies.bert import Body
+from weft.bodies.dropout import drop_alike
 from weft.data.labels import Labels
-from weft.errors import UserError
 from weft.evaluation.metrics import choose_metrics
+from weft.foundation.errors import UserError
+from weft.foundation.values import Encoded
 from weft.losses.base import Loss
-from weft.nn.body import Body
-from weft.nn.dropout import drop_alike
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
 from weft.regularizers.base import Divergence, Regularizer
 from weft.tasks.config import TaskConfig
-from weft.types import Encoded
 
 
 class Task(nn.Module):

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.trackers.mlflow import MlflowConfig
 from weft.trackers.tensorboard import TensorboardConfig
-from weft.variants import NAME_ALONE
 
 TrackerConfig = Annotated[
     TensorboardConfig | MlflowConfig,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 ALLOWED = "WEFT_ALLOW_TRACKER"
 """environment variable: the addresses, divided by spaces, that a recipe may send its log to"""

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from weft.atomic import write_whole
-from weft.errors import UserError
+from weft.foundation.atomic import write_whole
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.trackers.addresses import database_inside, require_allowed
 from weft.trackers.anonymous import Anonymous
 from weft.trackers.base import Tracker
-from weft.variants import Config
 
 LONGEST = 500
 """letters of a parameter that MLflow accepts"""

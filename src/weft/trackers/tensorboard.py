@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from weft.errors import UserError
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.trackers.base import Tracker
-from weft.variants import Config
 
 
 class Tensorboard(Tracker):

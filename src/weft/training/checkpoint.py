@@ -4,9 +4,7 @@ A checkpoint is written under a temporary name, synced, checksummed and renamed;
 one before is used when the newest is damaged. There is no pickle in it: safetensors and JSON.
 """
 
-import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -19,9 +17,10 @@ from pydantic import Field
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from weft.errors import UserError
+from weft.foundation.atomic import sha256, sync
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.tasks.store import copy_exactly, save_tensors
-from weft.variants import Config
 
 FORMAT = 1
 KEPT = 2
@@ -166,18 +165,3 @@ def _damage(folder: Path) -> str | None:
 
 def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-
-def sha256(path: Path) -> str:
-    """of a file's bytes, in hexadecimal"""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Force a file or folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

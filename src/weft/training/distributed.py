@@ -18,8 +18,8 @@ from torch import Tensor, distributed, nn
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
-from weft.errors import LostProcess, RunError, ToldElsewhere, UserError
-from weft.types import Part, Window
+from weft.foundation.errors import LostProcess, RunError, ToldElsewhere, UserError
+from weft.foundation.values import Part, Window
 
 START = timedelta(minutes=10)
 """for all processes to come"""

@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from weft.errors import UserError
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.tasks.network import Network
 from weft.training.trainable import TrainableConfig
-from weft.variants import Config
 from weft.weighting.base import Weighting
 
 Share = Annotated[float, Field(ge=0, lt=1)]

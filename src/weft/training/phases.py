@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from weft.foundation.config import Config
 from weft.schedules import ScheduleConfig
 from weft.schedules.plan import Plan
 from weft.training.optimizer import OptimizerConfig, share_of_peak
 from weft.training.trainable import TrainableConfig
-from weft.variants import Config
 
 
 class PhaseConfig(Config):

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from weft.content import differences
-from weft.errors import UserError
+from weft.foundation.content import differences
+from weft.foundation.errors import UserError
+from weft.runs.pruning import refuse_pruned
 from weft.training.checkpoint import settings_of
-from weft.training.pruning import refuse_pruned
 
 
 def refuse_other_run(out: Path, settings: dict[str, Any]) -> None:

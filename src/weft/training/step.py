@@ -10,16 +10,16 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from weft.data.dataset import Dataset
-from weft.errors import RunError
+from weft.foundation.config import Config
+from weft.foundation.errors import RunError
+from weft.foundation.randomness import derive, seeded
+from weft.foundation.values import Batch, Encoded, Part, Window
 from weft.penalties.base import OutputPenalty, Penalty, WeightPenalty
-from weft.randomness import derive, seeded
 from weft.surgery.base import Surgery
 from weft.tasks.network import Network
-from weft.training.ahead import Ahead
-from weft.training.apart import ApartGradients, Conflicts
 from weft.training.distributed import SOLO, Processes
-from weft.types import Batch, Encoded, Part, Window
-from weft.variants import Config
+from weft.training.per_task import ApartGradients, Conflicts
+from weft.training.prefetch import Ahead
 from weft.weighting.base import Weighting
 
 Place = tuple[int | str, ...]

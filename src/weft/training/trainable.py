@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weft.errors import UserError
+from weft.foundation.config import NAME_ALONE, Config
+from weft.foundation.errors import UserError
 from weft.tasks.network import Network
-from weft.variants import NAME_ALONE, Config
 
 
 class FullConfig(Config):

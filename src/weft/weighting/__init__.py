@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.variants import NAME_ALONE
+from weft.foundation.config import NAME_ALONE
 from weft.weighting.dwa import DynamicWeightAverageConfig
 from weft.weighting.fixed import FixedConfig
 from weft.weighting.mean import MeanConfig

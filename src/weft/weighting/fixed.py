@@ -4,8 +4,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.errors import UserError
-from weft.variants import Config
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.weighting.base import Weighting
 
 

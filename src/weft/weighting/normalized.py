@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from weft.variants import Config
+from weft.foundation.config import Config
 from weft.weighting.base import Weighting
 
 

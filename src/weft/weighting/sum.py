@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.variants import Config
+from weft.foundation.config import Config
 from weft.weighting.base import Weighting
 
 

@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.variants import Config
+from weft.foundation.config import Config
 from weft.weighting.base import Weighting
 
 

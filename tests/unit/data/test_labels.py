@@ -7,7 +7,7 @@ from tests.tiny import write_rows
 from weft.data.labels import FlagColumns, LabelColumn, Labels, canonical, divide, find_labels
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import tokenize_file
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def labelled(tiny: Path, folder: Path, labels: list[object], label_map: dict[str, str] | None = None) -> LabelColumn:

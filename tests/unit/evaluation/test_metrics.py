@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from weft.data.labels import Labels
-from weft.errors import UserError
 from weft.evaluation import forms
 from weft.evaluation.metrics import DEFAULTS, METRICS, choose_metrics, explain, overall, score
 from weft.evaluation.truth import Truth
+from weft.foundation.errors import UserError
 
 
 def test_classes() -> None:

@@ -84,7 +84,7 @@ def test_long_texts_calibrated_answers_and_any_padding(
     custom = type(exported).__name__ == "WeftForSequenceClassification"
     if not custom and padding_side == "left":
         return  # BERT's own class counts positions from the left
-    texts = [LONG] if model.recipe.tasks[task].reading == "single" else [LONG, LONG_SECOND]
+    texts = [LONG] if model.config.tasks[task].reading == "single" else [LONG, LONG_SECOND]
     inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt", padding_side=padding_side)
     np.testing.assert_allclose(answers(exported, inputs), expected(model, task, *texts), rtol=1e-5, atol=1e-5)
 

@@ -17,7 +17,7 @@ from sklearn import metrics as sk
 from tests.runs import TASKS, write_run
 from weft.evaluation.bootstrap import draws
 from weft.report.page import page
-from weft.report.run import read_run, read_runs
+from weft.runs.reader import read_run, read_runs
 
 
 class Numbers(HTMLParser):

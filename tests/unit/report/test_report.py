@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from tests.runs import TASKS, write_run
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.report import learning
 from weft.report.chart import digits, shown, ticks
 from weft.report.compare import Comparison
@@ -19,10 +19,10 @@ from weft.report.examples import examples
 from weft.report.mistakes import doubtful, groups, is_wrong
 from weft.report.page import page
 from weft.report.recipes import recipe_differences
-from weft.report.run import read_run, read_runs
 from weft.report.scores import Scores
 from weft.report.text import print_report
 from weft.report.words import duration, missing
+from weft.runs.reader import read_run, read_runs
 
 
 @pytest.fixture(scope="module")

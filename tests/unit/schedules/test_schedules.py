@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.contracts.registry import variants
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.schedules import ScheduleConfig
 from weft.schedules.base import Feed, ScheduleOptions
 from weft.schedules.by_size import AnnealedConfig, ProportionalConfig, SquareRootConfig

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.inference.joint import Ask
 from weft.serving.batching import Batcher
 from weft.serving.refusals import Refusal
 from weft.serving.settings import Settings
 from weft.serving.waiting import Job, Piece, Waiting, cut, row_tokens
-from weft.tasks.together import Ask
 
 REQUESTS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_size=1, max_size=12)
 """for each request the lengths of its rows"""

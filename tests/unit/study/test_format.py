@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import recipe_content, write_recipe
-from weft.errors import UserError
-from weft.experiment import assemble
+from weft.build import assemble
+from weft.foundation.errors import UserError
 from weft.study.format import Budget, load_study, parse_study, study_toml
 from weft.study.plan import arm_recipe, describe, plan_study, steps_of, with_settings
 

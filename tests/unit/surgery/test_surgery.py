@@ -10,7 +10,7 @@ from torch import Tensor
 from torchjd.aggregation import IMTLG, MGDA, AlignedMTL, CAGrad
 
 from tests.contracts.registry import variants
-from weft.randomness import seeded
+from weft.foundation.randomness import seeded
 from weft.surgery import SurgeryConfig
 from weft.surgery.pcgrad import PCGradConfig
 from weft.surgery.upgrad import RIDGE, LeastSquaresProjector, UPGradConfig

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import recipe_content, write_recipe
-from weft.errors import UserError
-from weft.recipe import load_recipe
-from weft.sweep.config import Budget, Prune, Range, Sweep, check_points, load_sweep, recipe_at, shipped_sweeps
-from weft.variants import parse
+from weft.foundation.config import parse
+from weft.foundation.errors import UserError
+from weft.foundation.shipped import shipped_texts
+from weft.recipes.recipe import load_recipe
+from weft.sweep.config import Budget, Prune, Range, Sweep, check_points, load_sweep, recipe_at
 
 DOCS = Path(__file__).parents[3] / "docs"
 HEAD = 'name = "s"\nbase = "recipe.toml"\n'
@@ -105,7 +106,7 @@ def test_unknown_names_are_answered_with_the_known_ones(tmp_path: Path) -> None:
         load_sweep(str(tmp_path / "no.toml"))
 
 
-@pytest.mark.parametrize("name", shipped_sweeps())
+@pytest.mark.parametrize("name", shipped_texts("sweeps"))
 def test_shipped_sweeps_search_keys_that_their_recipes_have(name: str, tmp_path: Path) -> None:
     for file in ("ids-sst", "quora", "sts"):
         for split in ("train", "dev", "test"):

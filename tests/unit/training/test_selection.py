@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import recipe_content
-from weft.experiment import assemble, train
-from weft.idle import untrained
-from weft.recipe import parse_recipe
-from weft.report.run import read_runs
+from weft.build import assemble
+from weft.evaluation.scoring import Evaluation
+from weft.recipes.idle import untrained
+from weft.recipes.recipe import parse_recipe
 from weft.report.words import notes
-from weft.training.trainer import Evaluation
+from weft.run import train
+from weft.runs.reader import read_runs
 
 
 class Silent:
@@ -43,11 +44,11 @@ def test_untrained_heads_do_not_choose_the_best_epoch(
     content = recipe_content(tiny, epochs=3, schedule={"name": "sequential", "tasks": ["sentiment"]})
     content["log"] = {"train_rows": 0}
     recipe = parse_recipe(content, "test")
-    monkeypatch.setattr("weft.training.trainer.evaluate_network", scored)
-    monkeypatch.setattr("weft.training.trainer.dead_heads", lambda *_: [])
-    monkeypatch.setattr("weft.experiment.save_model", lambda *_: None)
-    monkeypatch.setattr("weft.experiment.save_predictions", lambda *_: None)
-    monkeypatch.setattr("weft.experiment.write_report", lambda *_: None)
+    monkeypatch.setattr("weft.training.loop.evaluate_network", scored)
+    monkeypatch.setattr("weft.training.loop.dead_heads", lambda *_: [])
+    monkeypatch.setattr("weft.run.save_model", lambda *_: None)
+    monkeypatch.setattr("weft.run.save_predictions", lambda *_: None)
+    monkeypatch.setattr("weft.run.write_report", lambda *_: None)
     listener = Silent()
     result = train(recipe, tmp_path / "run", listener, device="cpu")
     assert [is_best for _, is_best in listener.seen] == [False, True, False, False]

@@ -5,15 +5,16 @@ import torch
 
 from tests.contracts.registry import variants
 from tests.tiny import recipe_content
+from weft.build import build_plan, read_data
 from weft.data.tokenizer import Tokenizer
-from weft.errors import RunError
-from weft.experiment import build_network, build_plan, read_data
-from weft.recipe import parse_recipe
+from weft.foundation.errors import RunError
+from weft.foundation.values import Part, Window
+from weft.recipes.recipe import parse_recipe
 from weft.schedules.plan import Plan
 from weft.surgery import SurgeryConfig
+from weft.tasks.building import build_network
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
-from weft.types import Part, Window
 
 
 def build(tiny: Path, **changes: object) -> tuple[Step, Plan]:

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.weighting.dwa import DynamicWeightAverageConfig
 from weft.weighting.fixed import FixedConfig
 from weft.weighting.random import RandomConfig

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.nn.heads.cosine import CosineConfig, ReluCosineConfig, ScaledCosineConfig
 from weft.nn.heads.difference import DifferenceConfig
 from weft.nn.heads.linear import LinearConfig
 from weft.nn.heads.mlp import HiddenConfig, MlpConfig
 from weft.nn.heads.shared_pair import SharedPairConfig
-from weft.variants import NAME_ALONE
 
 HeadConfig = Annotated[
     LinearConfig

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 Bounds = tuple[float, float] | None
 """the range of a head's numbers; None for logits and other numbers without bounds"""

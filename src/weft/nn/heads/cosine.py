@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from weft.foundation.config import Config
 from weft.nn.heads.base import Bounds, Head, HeadShape
-from weft.variants import Config
 
 
 def cosine(first: Tensor, second: Tensor | None) -> Tensor:

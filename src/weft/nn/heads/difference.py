@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from weft.foundation.config import Config
 from weft.nn.heads.base import Bounds, Head, HeadShape, plain_linear
-from weft.variants import Config
 
 
 class Difference(Head):

@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
+from weft.foundation.config import Config
 from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
-from weft.variants import Config
 
 
 class Linear(Head):

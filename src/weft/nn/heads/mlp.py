@@ -5,9 +5,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.nn.dropout import Dropout
+from weft.bodies.dropout import Dropout
+from weft.foundation.config import Config
 from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
-from weft.variants import Config
 
 
 class Mlp(Head):

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from weft.foundation.config import Config
 from weft.nn.heads.base import Bounds, Head, HeadShape, plain_linear
 from weft.nn.heads.cosine import cosine
-from weft.variants import Config
 
 
 class SharedPair(Head):

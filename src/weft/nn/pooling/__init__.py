@@ -4,13 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.nn.pooling.attention import AttentionConfig
 from weft.nn.pooling.cls import ClsConfig
 from weft.nn.pooling.lstm import LstmConfig
 from weft.nn.pooling.max import MaxConfig
 from weft.nn.pooling.mean import MeanConfig
 from weft.nn.pooling.pooler import PoolerConfig
-from weft.variants import NAME_ALONE
 
 PoolingConfig = Annotated[
     ClsConfig | PoolerConfig | MeanConfig | MaxConfig | AttentionConfig | LstmConfig,

@@ -5,10 +5,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from weft.nn.body import Body
+from weft.bodies.bert import Body
+from weft.foundation.config import Config
+from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling, by_run
-from weft.types import Encoded
-from weft.variants import Config
 
 
 class Attention(Pooling):

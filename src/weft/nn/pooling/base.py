@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from weft.types import Encoded
+from weft.foundation.values import Encoded
 
 
 class Pooling(nn.Module, ABC):

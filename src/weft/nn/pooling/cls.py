@@ -4,10 +4,10 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.nn.body import Body
+from weft.bodies.bert import Body
+from weft.foundation.config import Config
+from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling
-from weft.types import Encoded
-from weft.variants import Config
 
 
 class Cls(Pooling):

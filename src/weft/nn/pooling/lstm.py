@@ -7,10 +7,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from weft.nn.body import Body
+from weft.bodies.bert import Body
+from weft.foundation.config import Config
+from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling, by_run
-from weft.types import Encoded
-from weft.variants import Config
 
 
 class Lstm(Pooling):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from weft.cluster import connected, last_line
+from weft.foundation.cluster import connected, last_line
 from weft.study.executors.base import Ended, Executor
 from weft.study.worker import Job, last_words, run_job
 

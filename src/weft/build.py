@@ -1,0 +1,167 @@
+"""The only place that turns a recipe into objects."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import torch
+
+from weft.bodies.source import find_body
+from weft.bodies.weights import read_shape
+from weft.data.dataset import Dataset, label_column
+from weft.data.labels import Labels, find_labels
+from weft.data.problems import BadRows
+from weft.data.remarks import remarks
+from weft.data.task_files import TaskFiles
+from weft.data.tokenizer import Tokenizer
+from weft.foundation.devices import choose_device
+from weft.foundation.errors import UserError
+from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.idle import disabled_keys, refuse_idle_methods, untrained, untrained_notes
+from weft.recipes.recipe import Recipe
+from weft.runs.adoption import adopt_heads
+from weft.schedules.base import Feed
+from weft.schedules.plan import Plan, SegmentPlan, Stretched
+from weft.tasks.building import build_network, task_files
+from weft.tasks.class_weights import class_weights
+from weft.tasks.constant import constant_loss, scale_notes
+from weft.tasks.network import Network
+from weft.training.distributed import SOLO, Processes
+from weft.training.optimizer import build_optimizer
+from weft.training.step import Step
+
+
+def read_data(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, TaskData]:
+    """Every task's files, read, checked and tokenized."""
+    return {name: _read_task(recipe, name, tokenizer) for name in recipe.tasks}
+
+
+def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
+    task = recipe.tasks[name]
+    files = task_files(recipe, name, tokenizer)
+
+    def labels_of(files: TaskFiles) -> Labels:
+        column = label_column(task.data, files.open("train"))
+        labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
+        return labels if task.positive is None else labels.with_positive(task.positive, f"tasks.{name}.positive")
+
+    try:
+        labels = labels_of(files)
+        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
+    except BadRows as bad:
+        # Texts are checked while a file is tokenized, labels afterwards: a person wants to hear of both at once.
+        problems = bad.problems
+        if "bad label" not in problems.counts:
+            lenient = files.skipping_bad_rows()
+            with suppress(UserError):  # if nothing can be said of the labels, the texts' problems are enough
+                column = label_column(task.data, lenient.open_path(problems.path))
+                problems.join(column.problems(labels_of(lenient)))
+    raise BadRows(problems)
+
+
+def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
+    """The dev rows that count; a sample does not follow the seed, so that runs of all seeds compare."""
+    return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
+
+
+def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
+    """All windows of a run; `steps` is a budget that stretches or shrinks them."""
+    batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
+
+    def plan_of(times: int) -> Plan:
+        phases = [
+            phase.schedule.segments(
+                Feed(phase.schedule.chosen(sizes), batch_sizes, phase.epochs * times, recipe.seed, number, times)
+            )
+            for number, phase in enumerate(recipe.resolved_phases())
+        ]
+        return SegmentPlan(phases, recipe.optimizer.accumulate)
+
+    plan = plan_of(1)
+    if steps is None:
+        return plan
+    stretch = steps / plan.steps
+    if stretch > 1:  # more epochs of the same, of which the budget then takes its share
+        plan = plan_of(-(-steps // plan.steps))
+    return Stretched(plan, steps, stretch)
+
+
+def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
+    """task -> layer -> factor, for the tasks that ask for it."""
+    asked = {name: task.layer_factors for name, task in recipe.tasks.items()}
+    return {name: factors.by_layer(layers, name) for name, factors in asked.items() if factors is not None}
+
+
+def assemble(
+    recipe: Recipe, *, steps: int | None = None, device: str = "auto", processes: Processes = SOLO
+) -> Assembly:
+    """Turn a recipe into objects, or say what in it cannot be."""
+    where = processes.device(choose_device(device))
+    if recipe.optimizer.precision == "fp16" and where.type != "cuda":
+        raise UserError(
+            'optimizer.precision: "fp16" needs a GPU: on a CPU its small numbers vanish and nothing gets faster; '
+            'use "bf16" or "fp32" here'
+        )
+    folder = find_body(recipe.body)
+    tokenizer = Tokenizer.load(folder)
+    tokenizer.require_fits(read_shape(folder).vocabulary)
+    data = read_data(recipe, tokenizer)
+    weights = {
+        name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
+    }
+    # mixed precision keeps its weights in fp32
+    dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
+    network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
+    notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
+    notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
+    adoption = adopt_heads(network, recipe, folder)
+    notes += adoption.notes
+    network.to(where)
+    network.body.recompute = recipe.optimizer.gradient_checkpointing
+    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    unfed = untrained(recipe, plan)
+    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
+    notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
+    constants = {
+        name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
+        for name, task in data.items()
+    }
+    step = build_step(recipe, data, network, plan, where, constants, processes)
+    if not step.weighting.heeds_scale:
+        notes += scale_notes(constants, unfed)
+    return Assembly(recipe, tokenizer, data, network, plan, step, unfed, notes)
+
+
+def build_step(
+    recipe: Recipe,
+    data: dict[str, TaskData],
+    network: Network,
+    plan: Plan,
+    device: torch.device,
+    constants: Mapping[str, float],
+    processes: Processes = SOLO,
+) -> Step:
+    """The optimizer step of a recipe, with all methods that act in it."""
+    layers = network.body.shape.layers
+    modes = recipe.modes()
+    for mode in modes:
+        mode.check(layers)
+    weighting = recipe.weighting.build(tuple(recipe.tasks)).to(device)
+    weighting.calibrate(constants)
+    surgery = recipe.surgery.build()
+    factors = layer_factors(recipe, layers)
+    refuse_idle_methods(recipe, plan, weighting)
+    return Step(
+        network,
+        {name: task.train for name, task in data.items()},
+        weighting,
+        build_optimizer(network, weighting, recipe.optimizer, modes),
+        clip=recipe.optimizer.clip,
+        seed=recipe.seed,
+        device=device,
+        precision=recipe.optimizer.precision,
+        surgery=surgery,
+        layer_factors=factors,
+        penalties=[penalty.build() for penalty in recipe.penalties],
+        log=recipe.log,
+        processes=processes,
+    )

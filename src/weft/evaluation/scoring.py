@@ -1,0 +1,68 @@
+"""The scores of a split: what the metrics say of all tasks' predictions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weft.data.dataset import Dataset
+from weft.evaluation.metrics import overall, score
+from weft.evaluation.plane import Plane
+from weft.evaluation.table import score_text
+from weft.evaluation.truth import Predictions, decide
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Scores of all tasks after some steps; printed, it is a table."""
+
+    step: int
+    scores: dict[str, dict[str, float]]
+    overall: float
+    predictions: dict[str, Predictions]
+    losses: dict[str, float] = field(default_factory=dict)
+    """each task's loss over all rows, without dropout and regularizer; in training only, as the next"""
+    planes: dict[str, Plane] = field(default_factory=dict)
+    """each task's rows as their vectors lie in two dimensions"""
+    selection: float = math.nan
+    """the overall score of the tasks that train, by which the best checkpoint is chosen"""
+    untrained: tuple[str, ...] = ()
+    """tasks that are scored but get no batch in this run"""
+
+    def __repr__(self) -> str:
+        return score_text(self.scores, self.overall)
+
+
+def scored(
+    step: int,
+    datasets: Mapping[str, Dataset],
+    metrics: Mapping[str, Sequence[str]],
+    predictions: dict[str, Predictions],
+) -> Evaluation:
+    """The scores of predictions; the first of each task's `metrics` counts in the overall score."""
+    scores = {
+        name: score(dataset.labels, metrics[name], dataset.targets, predictions[name])
+        for name, dataset in datasets.items()
+    }
+    return Evaluation(step, scores, overall(scores, {name: metrics[name][0] for name in datasets}), predictions)
+
+
+def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
+    """What must not pass for a score: undefined metrics, and heads that say the same of every row."""
+    found = []
+    for task in dev:
+        undefined = [metric for metric, value in evaluation.scores[task].items() if np.isnan(value)]
+        if undefined:
+            found.append(
+                f"{task}: {', '.join(undefined)} cannot be computed (constant predictions or labels); "
+                "the overall score is undefined, and this evaluation counts as the worst"
+            )
+            continue
+        labels, targets = dev[task].labels, dev[task].targets
+        if labels.kind in ("classification", "ordinal") and len(np.unique(targets)) > 1:
+            chosen = np.unique(decide(evaluation.predictions[task], targets))
+            if len(chosen) == 1:
+                name = labels.names[int(chosen[0])]
+                found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant answer")
+    return found

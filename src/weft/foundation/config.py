@@ -1,0 +1,95 @@
+"""What the config classes of all exchangeable parts have in common."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from weft.foundation.errors import UserError
+
+
+class Config(BaseModel):
+    """A piece of a recipe: typed, frozen, and it knows its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+def _name_alone(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+NAME_ALONE = BeforeValidator(_name_alone)
+"""Lets a variant without options be written as its name: ``loss = "mse"`` for ``loss = { name = "mse" }``."""
+
+_NAME = r"[A-Za-z][A-Za-z0-9_-]*( [A-Za-z0-9_-]+)*"
+
+
+def file_name(name: str) -> str:
+    """How a task or an arm is called where spaces are in the way: in files, folders and the ids of a page."""
+    return name.replace(" ", "_")
+
+
+def check_names(names: Iterable[str], what: str) -> None:
+    """Names that can stand in keys such as `tasks.NAME.head`, each with a file name of its own; else ValueError."""
+    taken: dict[str, str] = {}
+    for name in names:
+        if not re.fullmatch(_NAME, name):
+            raise ValueError(
+                f"the {what} {name!r} must be letters, digits, - and _, a letter first; single spaces between words"
+            )
+        other = taken.setdefault(file_name(name), name)
+        if other != name:
+            raise ValueError(f"the {what}s {other!r} and {name!r} would share the file name {file_name(name)!r}")
+
+
+Parsed = TypeVar("Parsed", bound=Config)
+
+
+def parse(model: type[Parsed], content: Mapping[str, Any], where: str) -> Parsed:
+    """Checked content of a file, or one message that names every wrong key."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise UserError("\n".join(f"{where}: {_explain(item, model)}" for item in error.errors())) from None
+
+
+def _explain(item: Any, root: type[Config]) -> str:
+    """One of pydantic's findings in our words: key, what was found, what was expected."""
+    keys = [str(part) for part in item["loc"]]
+    if item["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1], root), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{'.'.join(keys)}: there is no such key{hint}"
+    if item["type"] == "missing":
+        return f"{'.'.join(keys)}: is missing"
+    if item["type"] == "union_tag_invalid":
+        context = item["ctx"]
+        near = difflib.get_close_matches(context["tag"], re.findall(r"'([^']+)'", context["expected_tags"]), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{'.'.join(keys)}: found {context['tag']!r}, expected one of {context['expected_tags']}{hint}"
+    message = item["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    found = item["input"]
+    shown = "" if isinstance(found, dict) or item["type"] == "value_error" else f"found {found!r}, "
+    return ": ".join([*([".".join(keys)] if keys else []), f"{shown}{message}"])
+
+
+def _known_keys(keys: list[str], root: type[Config]) -> list[str]:
+    """The keys that may stand in the table at `keys`, found by walking the types from `root` on."""
+    models: list[Any] = [root]
+    for key in keys:
+        fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
+        if fields:
+            models = [model for field in fields for model in _models_in(field)]
+        else:  # a task's name, or a variant's name, which pydantic puts into the place
+            named = [model for model in models if key in str(model.model_fields.get("name", ""))]
+            models = named or models
+    return [name for model in models for name in model.model_fields]
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [model for inner in getattr(annotation, "__args__", ()) for model in _models_in(inner)]

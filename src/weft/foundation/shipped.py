@@ -1,0 +1,60 @@
+"""The files that come with weft (recipes, studies, sweeps, starter data), and the one loader of TOML files."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+from weft.foundation.content import Content, parse_toml, read_text
+from weft.foundation.errors import UserError
+
+Entry = TypeVar("Entry")
+
+
+def shipped_folder(name: str) -> Path:
+    """`recipes`, `recipes/reports`, `studies`, `sweeps` or `starter`."""
+    return Path(str(resources.files("weft"))) / "recipes" / "shipped" / name
+
+
+@cache
+def shipped_texts(name: str) -> dict[str, str]:
+    """Name -> text of every TOML file in a shipped folder, in the order of their names."""
+    files = sorted(shipped_folder(name).glob("*.toml"), key=lambda file: file.name)
+    return {file.stem: file.read_text(encoding="utf-8") for file in files}
+
+
+def pick(name: str, known: Mapping[str, Entry], what: str) -> Entry:
+    """An entry by its name; a name that is not there raises UserError with the nearest one. `what`: "recipe"."""
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; the shipped ones are {_listed(known)}"
+        raise UserError(f"{name}: is neither a file nor a shipped {what}{hint}")
+    return known[name]
+
+
+def _listed(known: Mapping[str, Entry], most: int = 12) -> str:
+    return ", ".join(list(known)[:most]) + (", ..." if len(known) > most else "")
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """A TOML file that a user named, or one that comes with weft."""
+
+    where: str
+    """what messages call it"""
+    folder: Path
+    """what its paths are relative to"""
+    content: Content
+
+
+def load_toml(source: str | Path, what: str, shipped: Callable[[str], str]) -> TomlFile:
+    """A TOML file by its path or by its shipped name. `what`: "recipe"; `shipped` gives the text of a shipped name."""
+    path = Path(source)
+    if path.is_file():
+        return TomlFile(str(path), path.parent, parse_toml(read_text(path, f"a {what}"), str(path)))
+    if path.suffix == ".toml":
+        raise UserError(f"{path}: there is no such file")
+    return TomlFile(str(source), Path(), parse_toml(shipped(str(source)), str(source)))

@@ -1,0 +1,154 @@
+"""The recipe: one file that says everything about a run."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, Field, model_validator
+
+from weft.bodies.source import find_body
+from weft.data.task_files import locate
+from weft.foundation.config import parse
+from weft.foundation.content import put, toml_text
+from weft.foundation.errors import UserError
+from weft.foundation.shipped import TomlFile, load_toml
+from weft.penalties import PenaltyConfig
+from weft.recipes.library import find_shipped
+from weft.schedules import ScheduleConfig
+from weft.schedules.batch_round_robin import BatchRoundRobinConfig
+from weft.surgery import SurgeryConfig
+from weft.surgery.none import NoSurgeryConfig
+from weft.tasks.config import ModelConfig
+from weft.trackers import TrackerConfig
+from weft.training.checkpoint import CheckpointConfig
+from weft.training.optimizer import OptimizerConfig
+from weft.training.phases import Phase, PhaseConfig
+from weft.training.step import LogConfig
+from weft.training.trainable import FullConfig, TrainableConfig
+from weft.weighting import WeightingConfig
+from weft.weighting.sum import SumConfig
+
+
+class Recipe(ModelConfig):
+    """A model, and everything that training it needs."""
+
+    model_config = ConfigDict(extra="forbid")
+    written = tuple(
+        "name body seed epochs max_length dropout body_dropout segments patience dev_rows calibrate trackers tasks "
+        "schedule trainable phases weighting surgery penalties optimizer checkpoint log".split()
+    )
+    epochs: int = Field(ge=1)
+    """passes as the schedule counts them, in total"""
+    patience: int | None = Field(default=None, ge=1)
+    """stop after so many evaluations without a better dev score; never unless said"""
+    dev_rows: int | None = Field(default=None, ge=2)
+    """score only so many dev rows of each task, the same ones whatever the seed; all unless said"""
+    trackers: tuple[TrackerConfig, ...] = ()
+    """who else gets the log: tensorboard, mlflow"""
+    schedule: ScheduleConfig = BatchRoundRobinConfig()
+    trainable: TrainableConfig = FullConfig()
+    """what trains: full, frozen (the heads alone), or layers"""
+    phases: tuple[PhaseConfig, ...] | None = None
+    """several stretches of training, one after the other; their epochs make `epochs`"""
+    weighting: WeightingConfig = SumConfig()
+    surgery: SurgeryConfig = NoSurgeryConfig()
+    penalties: tuple[PenaltyConfig, ...] = ()
+    """what the whole model pays for its weights or outputs: l1, l2, bregman, bregman-weights"""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    log: LogConfig = LogConfig()
+
+    @model_validator(mode="after")
+    def _epochs_of_phases(self) -> "Recipe":
+        if self.phases is not None and sum(phase.epochs for phase in self.phases) != self.epochs:
+            found = " + ".join(str(phase.epochs) for phase in self.phases)
+            raise ValueError(f"`epochs` is {self.epochs}, but the phases have {found}; the total must agree")
+        return self
+
+    def resolved_phases(self) -> list[Phase]:
+        """What the run does, phase by phase; a recipe without phases is one."""
+        return [
+            Phase(
+                epochs=phase.epochs,
+                trainable=phase.trainable or self.trainable,
+                schedule=phase.schedule or self.schedule,
+                lr=phase.lr or self.optimizer.lr,
+            )
+            for phase in self.phases or (PhaseConfig(epochs=self.epochs),)
+        ]
+
+    def modes(self) -> list[TrainableConfig]:
+        """What trains in each phase."""
+        return [phase.trainable for phase in self.resolved_phases()]
+
+
+def load_recipe(
+    source: str | Path,
+    *,
+    settings: Sequence[str] = (),
+    body: str | None = None,
+    seed: int | None = None,
+    data_dir: Path | None = None,
+) -> Recipe:
+    """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
+    file = find_recipe(source)
+    content = file.content
+    flags = {"seed": seed, "body": body}
+    for setting in settings:
+        key, value = parse_setting(setting)
+        if flags.get(key) is not None:
+            raise UserError(f"--set {setting}: --{key} {flags[key]} sets the same key; keep one of them")
+        try:
+            put(content, key, value)
+        except ValueError as error:
+            raise UserError(f"--set {setting}: {error}") from None
+    if seed is not None:
+        content["seed"] = seed
+    return resolve(parse_recipe(content, file.where), file.folder, data_dir, body)
+
+
+def find_recipe(source: str | Path) -> TomlFile:
+    """The plain content of a recipe, from a file or by its shipped name."""
+    return load_toml(source, "recipe", lambda name: find_shipped(name).text)
+
+
+def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
+    """A checked recipe, or one message that names every wrong key."""
+    return parse(Recipe, content, where)
+
+
+def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None = None) -> Recipe:
+    """The same recipe with absolute paths, so that it means the same from any folder.
+
+    `body` replaces the recipe's own and is relative to the working folder.
+    """
+    tasks = {}
+    for name, task in recipe.tasks.items():
+        if task.data.hub is not None:  # its splits are names, not paths
+            tasks[name] = task
+            continue
+        splits = [split for split in ("train", "dev", "test") if getattr(task.data, split) is not None]
+        files = {split: str(locate(task.data, split, name, base, data_dir).resolve()) for split in splits}
+        tasks[name] = task.model_copy(update={"data": task.data.model_copy(update=files)})
+    chosen, start = (recipe.body, base) if body is None else (body, Path())
+    folder = start / Path(chosen).expanduser()
+    if not chosen.startswith("packaged:") and folder.is_dir():
+        chosen = str(find_body(chosen, start).resolve())
+    return recipe.model_copy(update={"tasks": tasks, "body": chosen})
+
+
+def recipe_toml(recipe: Recipe) -> str:
+    """A recipe as a file that loads to the same recipe."""
+    return toml_text(recipe.content())
+
+
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """Key and value of one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"--set {setting}: expected key=value, such as --set optimizer.lr=3e-5")
+    try:
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), text

@@ -1,0 +1,115 @@
+"""Drives one run: from a recipe to a run folder."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from weft.build import assemble
+from weft.evaluation.scoring import Evaluation
+from weft.foundation.errors import RunError
+from weft.recipes.recipe import Recipe, recipe_toml
+from weft.report.page import write_report
+from weft.runs.environment import environment
+from weft.runs.folder import Bystander, RunFolder
+from weft.runs.model_folder import save_model
+from weft.runs.predictions import save_predictions
+from weft.runs.result import run_result
+from weft.schedules.plan import Plan
+from weft.trackers.follower import Follower
+from weft.training.checkpoint import Progress
+from weft.training.distributed import SOLO, Processes
+from weft.training.loop import Listener, Trainer
+from weft.training.resuming import refuse_other_run
+
+
+def train_run(
+    recipe: Recipe,
+    out: Path,
+    listener: Listener,
+    *,
+    steps: int | None = None,
+    device: str = "auto",
+    resume: bool = False,
+    followers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    allow_trackers: Sequence[str] = (),
+    processes: Processes = SOLO,
+) -> dict[str, Any]:
+    """Train a recipe into a run folder and return what is in its result.json.
+
+    `followers` get every record of the run's log, and may end the run by an exception of their own.
+    `allow_trackers` are the addresses that the recipe may send its log to. Of several `processes` each calls this;
+    the first one alone writes and gets the result.
+    """
+    with processes.agreement():
+        made = assemble(recipe, steps=steps, device=device, processes=processes)
+        network, plan = made.network, made.plan
+        content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
+        settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content}
+        if resume:
+            refuse_other_run(out, settings)
+        wanted = recipe.trackers if processes.leads else ()
+        trackers = [config.build(out, recipe.name, recipe.content(), allow_trackers) for config in wanted]
+        # nothing is written before this line
+        run = RunFolder(out, resume=resume) if processes.leads else Bystander(out)
+    tracking = [Follower(tracker, listener.noted) for tracker in trackers]
+    run.followers += [*tracking, *followers]
+    try:
+        run.write_text("recipe.toml", recipe_toml(recipe))
+        run.write_json("environment.json", environment(made.step.device) | {"processes": processes.count})
+        for note in made.notes:
+            listener.noted(note)
+        train = {name: task.train for name, task in made.data.items()}
+        dev = {name: task.dev for name, task in made.data.items()}
+
+        def save_best(evaluation: Evaluation) -> None:
+            run.replace_folder("predictions", lambda to: save_predictions(evaluation, dev, to))
+            run.replace_folder(
+                "model", lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
+            )
+
+        trainer = Trainer(
+            network=network,
+            dev=dev,
+            train_sample=made.train_sample(),
+            plan=plan,
+            step=made.step,
+            rates=made.rates,
+            untrained=made.untrained,
+            modes=recipe.modes(),
+            run=run,
+            settings=settings,
+            every_steps=recipe.checkpoint.every_steps,
+            patience=recipe.patience,
+            save_best=save_best,
+            listener=listener,
+            processes=processes,
+        )
+        progress = trainer.fit()
+        if not processes.leads:
+            return {}
+        _say_how_it_ended(recipe, progress, plan, listener)
+        result = run_result(recipe, run, network, progress.seconds, progress.tokens)
+        result["planned_steps"] = plan.steps
+        run.write_json("result.json", result)
+        write_report([out], out / "report.html")
+        return result
+    except (OSError, SafetensorError) as error:
+        raise RunError(
+            f"{out}: cannot be written ({error}). What was saved before is intact: "
+            "make room or mend the folder, then go on with --resume"
+        ) from None
+    finally:
+        for follower in tracking:
+            follower.close()
+        run.close()
+
+
+def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: Listener) -> None:
+    """A run that ends before its plan does says so, and why."""
+    if progress.step < plan.steps:
+        listener.noted(
+            f"stopped early, after step {progress.step:,} of {plan.steps:,}: {progress.waited} evaluations in a row "
+            f"were no better than the one after step {progress.best_step:,} (patience = {recipe.patience})"
+        )

@@ -1,0 +1,145 @@
+"""The model folder: what a run leaves behind for others."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from weft.data.dataset import Dataset
+from weft.data.labels import Labels
+from weft.data.tokenizer import Tokenizer
+from weft.evaluation.calibration import fit_temperature
+from weft.evaluation.scoring import Evaluation
+from weft.foundation.atomic import sha256
+from weft.foundation.config import parse
+from weft.foundation.content import read_json
+from weft.foundation.errors import UserError
+from weft.runs.card import model_card
+from weft.tasks.config import ModelConfig
+from weft.tasks.network import Network
+from weft.tasks.store import save_weights
+
+FORMAT = 2
+BODY_FILES = frozenset({"config.json", "model.safetensors", "heads.safetensors"})
+
+
+def save_model(
+    network: Network,
+    tokenizer: Tokenizer,
+    config: ModelConfig,
+    evaluation: Evaluation,
+    train: Mapping[str, Dataset],
+    dev: Mapping[str, Dataset],
+    folder: Path,
+) -> None:
+    """The deliverable: opens in `transformers` as it is, and in weft with all tasks."""
+    save_weights(network, folder)
+    tokenizer.save(folder)
+    tasks = {}
+    for name in config.tasks:
+        labels = network.task(name).labels
+        tasks[name] = {**vars(labels), "names": list(labels.names)}
+    content = {"format": FORMAT, "recipe": config.content(), "labels": tasks}
+    if config.calibrate:
+        content["temperatures"] = _temperatures(evaluation, dev)
+    write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
+    (folder / "README.md").write_text(model_card(config, evaluation, train, dev), encoding="utf-8")
+
+
+def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:
+    """The temperature of each task with classes that fits its dev rows best."""
+    return {
+        name: fit_temperature(evaluation.predictions[name], dataset.targets)
+        for name, dataset in dev.items()
+        if not dataset.labels.is_numeric
+    }
+
+
+def write_settings(folder: Path, content: dict[str, Any], files: Sequence[str]) -> None:
+    """weft.json, with checksums of the files that decide a model's answers, and of itself."""
+    sealed = content | {"checksums": {name: sha256(folder / name) for name in files}}
+    sealed["own_checksum"] = _digest(sealed)
+    (folder / "weft.json").write_text(json.dumps(sealed, indent=2) + "\n", encoding="utf-8")
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """weft.json of a model folder; a damaged folder is refused."""
+    file = folder / "weft.json"
+    if not file.is_file():
+        raise UserError(f"{folder}: is not a weft model; expected a run folder, or one with weft.json")
+    content = read_json(file)
+    if content.get("format") != FORMAT:
+        raise UserError(f"{file}: has format {content.get('format')!r}, this weft reads {FORMAT}")
+    if content.pop("own_checksum", None) != _digest(content):
+        raise UserError(f"{file}: is damaged or was changed by hand; make the model again, or get a sound copy")
+    _require_sums(folder, content.pop("checksums", None))
+    return content
+
+
+def _require_sums(folder: Path, sums: object) -> None:
+    """Every file that decides a model's answers lies in the folder and has its checksum."""
+    file = folder / "weft.json"
+    if not isinstance(sums, dict):
+        raise UserError(f"{file}: `checksums` is {sums!r:.80}, expected a table of file names; make the model again")
+    graphs = {path.name for path in folder.glob("*.onnx")}
+    for name in sorted((graphs or BODY_FILES) | {"tokenizer.json"}):
+        if name not in sums:
+            raise UserError(f"{file}: has no checksum of {name}; make the model again, or get a sound copy")
+    for name, expected in sums.items():
+        if Path(name).name != name or name == "..":
+            raise UserError(f"{file}: `checksums` names {name!r}, which is outside of the folder; get another copy")
+        if not (folder / name).is_file() or sha256(folder / name) != expected:
+            raise UserError(f"{folder / name}: is damaged or belongs to another model; get a sound copy of the folder")
+
+
+Temperature = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a model folder was made with."""
+
+    config: ModelConfig
+    labels: dict[str, Labels]
+    temperatures: dict[str, float]
+    """what the probabilities of each task are tempered by; empty for a model that was not calibrated"""
+
+
+def read_model(folder: Path) -> Settings:
+    content, file = read_settings(folder), folder / "weft.json"
+    config = parse(ModelConfig, content.get("recipe", {}), str(file))
+    try:
+        labels = TypeAdapter(dict[str, Labels]).validate_python(content.get("labels"))
+        temperatures = TypeAdapter(dict[str, Temperature]).validate_python(content.get("temperatures", {}))
+    except ValidationError as error:
+        found = error.errors()[0]
+        place = ".".join(str(part) for part in found["loc"])
+        raise UserError(f"{file}: {place}: found {found['input']!r:.80}; {found['msg']}") from None
+    for name, task in config.tasks.items():
+        if name not in labels or not labels[name].fit(task.kind):
+            raise UserError(f"{file}: its labels of the task {name!r} do not fit its recipe")
+    if odd := sorted(temperatures.keys() - {name for name in config.tasks if not labels[name].is_numeric}):
+        raise UserError(f"{file}: temperatures.{odd[0]}: there is no such task with classes")
+    return Settings(config, {name: labels[name] for name in config.tasks}, temperatures)
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def model_folder(folder: Path) -> Path:
+    """The `model` folder inside a run; any other folder is taken as it is."""
+    inside = folder / "model"
+    return inside if (inside / "weft.json").exists() else folder
+
+
+def model_digest(folder: Path) -> str:
+    """What tells models apart: weft.json holds the checksums of all its files."""
+    settings = model_folder(folder) / "weft.json"
+    if not settings.is_file():
+        read_settings(model_folder(folder))  # which says what the folder lacks
+    return sha256(settings)

@@ -1,0 +1,75 @@
+"""Turns the configs of a model's tasks into objects: readers, files and the network."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from weft.bodies.bert import Body
+from weft.bodies.weights import load_body, read_shape
+from weft.data.labels import Labels
+from weft.data.readings import Reader
+from weft.data.task_files import TaskFiles
+from weft.data.tokenizer import Tokenizer
+from weft.foundation.errors import UserError
+from weft.foundation.randomness import seeded
+from weft.tasks.config import ModelConfig
+from weft.tasks.network import Network
+from weft.tasks.task import build_task
+
+
+def task_files(config: ModelConfig, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
+    reader = build_reader(config, task, tokenizer)
+    return TaskFiles(task, config.tasks[task].data, reader, tokenizer, config.seed, data_dir)
+
+
+def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:
+    return Reader(config.tasks[task].reading, tokenizer.cls, tokenizer.sep, config.max_length)
+
+
+def build_network(
+    config: ModelConfig,
+    labels: Mapping[str, Labels],
+    folder: Path,
+    dtype: torch.dtype = torch.float32,
+    weights: Mapping[str, Tensor | None] | None = None,
+) -> Network:
+    """The body of `folder` with fresh heads, each drawn from a seed of its own; `weights` are class weights."""
+    with seeded(config.seed, "body", "start"):
+        body = load_body(folder, dropout=config.body_dropout, attention_dropout=config.body_dropout)
+    return _with_heads(body, config, labels, weights or {}).to(dtype)
+
+
+def planned_network(config: ModelConfig, labels: Mapping[str, Labels], folder: Path) -> Network:
+    """The same network with shapes alone: what a stranger's settings ask for must not fill the memory."""
+    try:
+        with torch.device("meta"):
+            return _with_heads(Body(read_shape(folder)), config, labels, {})
+    except (RuntimeError, TypeError, OverflowError) as error:  # sizes beyond what a tensor can have
+        raise UserError(f"{folder}: asks for heads of an impossible size ({str(error).splitlines()[0]})") from None
+
+
+def _with_heads(
+    body: Body, config: ModelConfig, labels: Mapping[str, Labels], weights: Mapping[str, Tensor | None]
+) -> Network:
+    if config.max_length > body.shape.positions:
+        raise UserError(f"max_length: found {config.max_length}, but the body has {body.shape.positions} positions")
+    if not config.segments:
+        body.leave_segments_out()
+    tasks = []
+    shared: dict[str, nn.Module] = {}
+    _refuse_lonely_heads(config)
+    for name, task in config.tasks.items():
+        with seeded(config.seed, name, "start"):
+            tasks.append(build_task(name, task, labels[name], body, config.dropout, shared, weights.get(name)))
+    return Network(body, tasks)
+
+
+def _refuse_lonely_heads(config: ModelConfig) -> None:
+    """A head that one task alone shares is a slip of the pen."""
+    wanted = Counter(task.share_head for task in config.tasks.values())
+    for name, task in config.tasks.items():
+        if task.share_head is not None and wanted[task.share_head] == 1:
+            raise UserError(f"tasks.{name}.share_head: no other task shares the head {task.share_head!r}")

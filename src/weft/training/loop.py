@@ -1,0 +1,267 @@
+"""The training loop."""
+
+import math
+import signal
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Protocol
+
+from torch import nn
+
+from weft.data.dataset import Dataset
+from weft.evaluation.metrics import overall
+from weft.evaluation.scoring import Evaluation, dead_heads
+from weft.foundation.errors import Interrupted, RunError
+from weft.foundation.values import Window
+from weft.inference.evaluate import evaluate_network
+from weft.runs.folder import RunFolder
+from weft.schedules.plan import Plan
+from weft.tasks.network import Network
+from weft.training.checkpoint import Checkpoints, Progress
+from weft.training.distributed import SOLO, Processes
+from weft.training.phases import Rates
+from weft.training.step import Step, StepReport
+from weft.training.trainable import TrainableConfig, set_trainable
+
+ECHO_SECONDS = 5.0
+
+
+class Listener(Protocol):
+    """Whoever wants to watch: the terminal, a test."""
+
+    def started(self, progress: Progress, steps: int) -> None: ...
+    def stepped(self, step: int, report: StepReport, seconds: float) -> None: ...
+    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None: ...
+    def noted(self, message: str) -> None: ...
+
+
+class Trainer:
+    """Runs a plan from wherever its last checkpoint is to its end."""
+
+    def __init__(
+        self,
+        *,
+        network: Network,
+        dev: Mapping[str, Dataset],
+        train_sample: Mapping[str, Dataset],
+        plan: Plan,
+        step: Step,
+        rates: Rates,
+        untrained: Collection[str],
+        modes: Sequence[TrainableConfig],
+        run: RunFolder,
+        settings: dict[str, Any],
+        every_steps: int,
+        patience: int | None,
+        save_best: Callable[[Evaluation], None],
+        listener: Listener,
+        processes: Processes = SOLO,
+    ) -> None:
+        self.network = network
+        self.dev = dev
+        self.train_sample = train_sample
+        """train rows that are scored too, to see overfitting; may be empty"""
+        self.plan = plan
+        self.step = step
+        self.rates = rates
+        self.untrained = untrained
+        """tasks that get no batch: they are scored, but have no say in which checkpoint is the best"""
+        self.modes = modes
+        """what trains in each phase"""
+        self._phase: int | None = None
+        self.run = run
+        self.every_steps = every_steps
+        self.patience = patience
+        self.save_best = save_best
+        self.listener = listener
+        self.processes = processes
+        state = nn.ModuleDict({"network": network, "weighting": step.weighting, "penalties": step.penalties})
+        self.checkpoints = Checkpoints(run.checkpoints, state, step.optimizer, settings)
+        self.progress = Progress()
+        self._saved_at = -1
+
+    def fit(self) -> Progress:
+        self._restore()
+        progress = self.progress
+        self.listener.started(progress, self.plan.steps)
+        clock = time.perf_counter()
+        with _stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
+            while True:
+                if progress.step in self.plan.evaluations and self._not_yet_evaluated():
+                    self._evaluate(progress.seconds + time.perf_counter() - clock)
+                must_stop = self.processes.any(asked_to_stop())
+                if progress.step != self._saved_at and (self._is_due_for_checkpoint() or must_stop):
+                    now = time.perf_counter()
+                    progress.seconds, clock = progress.seconds + now - clock, now
+                    self._checkpoint()
+                # asked of all processes after every checkpoint, so that none leaves while it is being written
+                has_waited_enough = self.processes.any(self._has_waited_enough())
+                if progress.step == self.plan.steps or has_waited_enough:
+                    return progress
+                if must_stop:
+                    raise Interrupted
+                self._advance(progress.seconds + time.perf_counter() - clock)
+
+    def _advance(self, seconds: float) -> None:
+        progress = self.progress
+        window = self.plan.window(progress.step)
+        lr = self.rates(progress.step)
+        self._enter_phase(self.plan.phase(progress.step))
+        self.network.train()
+        if progress.step + 1 < self.plan.steps:
+            self.step.prepare(self.plan.window(progress.step + 1))
+        report = self.step(window, lr, self.rates.share(progress.step))
+        progress.step += 1
+        progress.tokens += report.tokens
+        self.run.log(
+            {
+                "event": "step",
+                "step": progress.step,
+                "epoch": self.plan.epoch(window.step),
+                "losses": report.losses,
+                **({"regularizers": report.terms} if report.terms else {}),
+                "lr": lr,
+                "norm": report.norm,
+                "tokens": report.tokens,
+                "weights": report.slopes,
+                "rows": _fingerprint(window),
+                "seconds": round(seconds, 3),
+            }
+        )
+        if report.conflicts is not None:
+            self.run.log({"event": "conflicts", "step": progress.step, **vars(report.conflicts)})
+        self.listener.stepped(progress.step, report, seconds)
+
+    def _enter_phase(self, number: int) -> None:
+        if number != self._phase:
+            set_trainable(self.network, self.modes[number])
+            self._phase = number
+
+    def _evaluate(self, seconds: float) -> None:
+        if not self.processes.leads:
+            return
+        progress = self.progress
+        evaluation = self._selected(evaluate_network(self.network, self.dev, progress.step, self.step.device))
+        seen: dict[str, Any] = {"losses": evaluation.losses}
+        if self.train_sample:
+            train = evaluate_network(self.network, self.train_sample, progress.step, self.step.device)
+            seen |= {"train": train.scores, "train_losses": train.losses}
+        # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
+        worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
+        is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
+        if is_best:
+            progress.best_step, progress.best_score, progress.waited = progress.step, worth, 0
+            self.save_best(evaluation)
+        elif progress.step > 0:
+            progress.waited += 1
+        # untrained heads answer alike to everything; that is no news
+        trained = {name: dataset for name, dataset in self.dev.items() if name not in self.untrained}
+        warnings = dead_heads(evaluation, trained) if progress.step > 0 else []
+        self.run.log(
+            {
+                "event": "evaluation",
+                "step": progress.step,
+                "epoch": self.plan.epoch(progress.step - 1) if progress.step else 0,
+                "dev": evaluation.scores,
+                "overall": evaluation.overall,
+                "selection": evaluation.selection,
+                "untrained": list(evaluation.untrained),
+                **seen,
+                "best": is_best,
+                "warnings": warnings,
+                "seconds": round(seconds, 3),
+            }
+        )
+        self.listener.evaluated(evaluation, is_best)
+        for warning in warnings:
+            self.listener.noted(warning)
+
+    def _selected(self, evaluation: Evaluation) -> Evaluation:
+        """With the score that chooses the best checkpoint. If no task is known to train, all of them count."""
+        untrained = tuple(task for task in evaluation.scores if task in self.untrained)
+        counted = [task for task in evaluation.scores if task not in untrained] or list(evaluation.scores)
+        primary = {task: self.network.task(task).primary for task in counted}
+        return replace(evaluation, selection=overall(evaluation.scores, primary), untrained=untrained)
+
+    def _checkpoint(self) -> None:
+        self._saved_at = self.progress.step
+        if not self.processes.leads:
+            return
+        self.progress.metrics_bytes = self.run.metrics_size()
+        self.progress.loss_scale = self.step.scaler.state_dict()
+        self.checkpoints.save(self.progress)
+
+    def _restore(self) -> None:
+        with self.processes.agreement():
+            found, warnings = self.checkpoints.load_latest()
+            for warning in warnings:
+                self.listener.noted(warning)
+            if found is not None:
+                self.progress = found
+                self.step.scaler.load_state_dict(found.loss_scale)
+                self._saved_at = found.step
+            if self.processes.leads:
+                self.run.cut_metrics(self.progress.metrics_bytes)
+        steps = self.processes.each(self.progress.step)
+        if len(set(steps)) > 1:
+            with self.processes.agreement():
+                raise RunError(
+                    f"{self.run.checkpoints}: the processes of this run found different checkpoints there (of steps "
+                    f"{', '.join(map(str, steps))}, by process); the run folder must be on a disk that all of them see"
+                )
+
+    def _not_yet_evaluated(self) -> bool:
+        """A checkpoint is written after its step's evaluation, so a run that goes on has that one behind it."""
+        return self.progress.step != self._saved_at
+
+    def _is_due_for_checkpoint(self) -> bool:
+        step = self.progress.step
+        due = step in self.plan.epoch_ends or step == self.plan.steps or step % self.every_steps == 0
+        return due and step > 0
+
+    def _has_waited_enough(self) -> bool:
+        return self.patience is not None and self.progress.waited >= self.patience
+
+
+def _fingerprint(window: Window) -> str:
+    """Which rows a step saw, in eight characters: equal runs log equal ones."""
+    check = 0
+    for part in window.parts:
+        check = zlib.crc32(part.rows.tobytes(), zlib.crc32(part.task.encode(), check))
+    return f"{check:08x}"
+
+
+@contextmanager
+def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM ask the loop to stop after the step under way; a second one ends it at once.
+
+    With `echoes`, one that follows within seconds is the same one: torchrun passes on what a terminal has sent to all.
+    """
+    asked: list[float] = []
+    before: dict[int, Any] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if asked and echoes and time.monotonic() - asked[0] < ECHO_SECONDS:
+            return
+        if asked:
+            previous = before[number]
+            if callable(previous):
+                previous(number, frame)
+            else:
+                raise KeyboardInterrupt
+        asked.append(time.monotonic())
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, note)
+    except ValueError:
+        pass  # not in the main thread: whoever runs that thread handles signals
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import pytest
+
+from weft.foundation.errors import UserError
+from weft.runs.folder import RunFolder
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    first = RunFolder(tmp_path / "run", resume=False)
+    with pytest.raises(UserError, match="another process"):
+        RunFolder(tmp_path / "run", resume=True)
+    first.close()
+    RunFolder(tmp_path / "run", resume=True).close()
+
+
+def test_an_existing_run_needs_resume(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "run", resume=False).close()
+    with pytest.raises(UserError, match="already exists; go on with --resume"):
+        RunFolder(tmp_path / "run", resume=False)
+
+
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        RunFolder(tmp_path / "run", resume=True)
+
+
+def test_the_log_is_cut_back(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, resume=True)
+    run.log({"step": 1})
+    size = run.metrics_size()
+    run.log({"step": 2})
+    run.cut_metrics(size)
+    run.log({"step": 3})
+    assert run.metrics.read_text() == '{"step": 1}\n{"step": 3}\n'
+    run.close()
+
+
+def test_a_folder_is_swapped_whole_and_a_cut_off_swap_is_mended(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, resume=True)
+    run.replace_folder("model", lambda folder: (folder / "a").write_text("1") and None)
+    run.replace_folder("model", lambda folder: (folder / "a").write_text("2") and None)
+    assert (run.model / "a").read_text() == "2"
+    run.close()
+    run.model.rename(tmp_path / ".model.old")  # killed between the two renames
+    RunFolder(tmp_path, resume=True).close()
+    assert (run.model / "a").read_text() == "2"
+
+
+LINKS = [".lock", "metrics.jsonl", "recipe.toml", "checkpoints", "mlflow.db", "model/weft.json"]
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_symbolic_link_in_a_run_folder_is_rejected(tmp_path: Path, name: str) -> None:
+    """A run that somebody sent must not make a resumed run write anywhere else."""
+    target, run = tmp_path / "target", tmp_path / "run"
+    target.write_text("mine")
+    (run / name).parent.mkdir(parents=True)
+    (run / name).symlink_to(target)
+    with pytest.raises(UserError, match="is a symbolic link to"):
+        RunFolder(run, resume=True)
+    assert target.read_text() == "mine"
+
+
+def test_a_link_that_appears_later_is_not_followed(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run", resume=False)
+    for name in ("metrics.jsonl", "recipe.toml"):
+        (run.path / name).symlink_to(tmp_path / "target")
+    with pytest.raises(OSError, match="symbolic links"):
+        run.log({"step": 1})
+    run.write_text("recipe.toml", "x")
+    assert not (tmp_path / "target").exists()
+    run.close()
+
+
+def test_half_a_file_of_a_killed_process_is_cleared_away(tmp_path: Path) -> None:
+    (tmp_path / ".result.json.0123.tmp").write_text("{")
+    RunFolder(tmp_path, resume=True).close()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
