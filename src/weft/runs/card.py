@@ -22,7 +22,9 @@ TASK_TYPES = {
 """how the hub calls each kind"""
 
 
-def model_card(recipe: ModelConfig, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]) -> str:
+def model_card(
+    recipe: ModelConfig, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]
+) -> str:
     """README.md of a model folder."""
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
     parts = [
