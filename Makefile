@@ -62,6 +62,7 @@ test-all: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 docs: venv
+	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/reports.py
 	$(BIN)/python docs/seeds.py
 

@@ -1,29 +1,53 @@
-"""The recipe page names every key that a recipe may have."""
+"""Pages that are written from the code are current, and every variant is explained on some page."""
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import weft
 from tests.contracts.registry import variants
 from tests.contracts.test_registries import REGISTRIES
+from weft.cli import COMMANDS
 from weft.data.config import PRESETS, DataConfig
 from weft.evaluation.metrics import METRICS
 from weft.recipes.recipe import Recipe
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig
+from weft.training.phases import PhaseConfig
+from weft.training.step import LogConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
+COMMAND_NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
 PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md", "report.md")
 
 
-@pytest.mark.parametrize("config", [Recipe, TaskConfig, OptimizerConfig, CheckpointConfig])
-def test_every_key_is_on_the_recipe_page(config: type) -> None:
-    page = (DOCS / "recipe.md").read_text(encoding="utf-8")
-    tables = {"tasks", "optimizer", "checkpoint", "log"}
-    missing = [key for key in config.model_fields if f"`{key}`" not in page and key not in tables]  # type: ignore[attr-defined]
-    assert missing == []
+@pytest.fixture
+def reference(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of docs/reference.py, which imports its neighbours."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    return runpy.run_path(str(DOCS / "reference.py"))
+
+
+def test_the_reference_is_written_from_the_code(reference: dict[str, Any]) -> None:
+    made = {name: page() for name, page in reference["PAGES"].items()}
+    written = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "reference").iterdir()}
+    assert written == made, "run `make docs`"
+
+
+def test_the_reference_has_every_key_variant_command_and_name(reference: dict[str, Any]) -> None:
+    """The generator leaves nothing out."""
+    pages = {name: page() for name, page in reference["PAGES"].items()}
+    configs = [Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig, PhaseConfig, LogConfig]
+    keys = [key for config in configs for key in config.model_fields]
+    variants_ = [variant for registry in REGISTRIES.values() for variant in variants(registry).items()]
+    keys += [key for _, config in variants_ for key in config.model_fields if key != "name"]
+    assert [key for key in keys if f"| `{key}` |" not in pages["recipe.md"]] == []
+    assert [name for name, _ in variants_ if f'"{name}"' not in pages["recipe.md"]] == []
+    assert [name for name in COMMAND_NAMES if f"## weft {name}\n" not in pages["commands.md"]] == []
+    assert [name for name in weft.__all__ if f"`weft.{name}`" not in pages["python.md"]] == []
 
 
 def test_every_variant_is_on_a_page() -> None:
