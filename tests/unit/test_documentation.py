@@ -1,5 +1,6 @@
 """Pages that are written from the code are current, and every variant is explained on some page."""
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import PhaseConfig
 from weft.training.step import LogConfig
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 COMMAND_NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
 PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md", "report.md")
 
@@ -61,6 +63,34 @@ def test_the_data_page_names_every_key_preset_and_metric() -> None:
     assert [key for key in DataConfig.model_fields if f"`{key}`" not in page and key != "preset"] == []
     assert [name for name in PRESETS if f"`{name}`" not in page] == []
     assert [name for name in METRICS if name not in page] == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_source_links_name_what_is_there(page: Path) -> None:
+    """[`name`](../src/file.py) says that the file defines the name."""
+    line_of = runpy.run_path(str(DOCS / "website.py"))["line_of"]
+    for text, target in re.findall(r"\[`([^`]+)`\]\((\.\./src/[^)]+\.py)\)", page.read_text(encoding="utf-8")):
+        path = page.parent / target
+        assert path.is_file(), f"{page.name} links to {target}"
+        assert text.endswith(".py") or line_of(path, text), f"{page.name}: {target} does not define {text}"
+
+
+def test_a_wrong_name_in_a_source_link_is_found() -> None:
+    """The test above can fail."""
+    line_of = runpy.run_path(str(DOCS / "website.py"))["line_of"]
+    file = ROOT / "src/weft/training/step.py"
+    assert (
+        file.read_text(encoding="utf-8").splitlines()[line_of(file, "Step._forward") - 1].startswith("    def _forward")
+    )
+    assert line_of(file, "Step.no_such_method") is None
+    assert line_of(file, "no_such_name") is None
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:
+    drawing = runpy.run_path(str(DOCS / "rooms.py"))
+    assert (DOCS / "rooms.svg").read_text(encoding="utf-8") == drawing["svg"](), "run `make docs`"
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert [room for room in drawing["graph"]() if f"`{room}/`" not in page and f"`{room}.py`" not in page] == []
 
 
 def test_every_key_has_a_help_text() -> None:
