@@ -177,11 +177,11 @@ def is_common(key: str, variants: tuple[type[Config], ...]) -> bool:
 
 
 def meaning(field: FieldInfo) -> str:
-    """The field's docstring; without one, the variants, or what the table is."""
+    """The field's docstring; without one, the variants, or the docstring of the table."""
     members = configs(field.annotation)
     if field.description or not members:
         return one_line(field.description)
     names = [variant_name(member) for member in members]
     if None not in names:
         return "one of " + ", ".join(f"`{name}`" for name in names)
-    return one_line(about(members[0]))
+    return one_line(first_paragraph(own_docstring(members[0])))

@@ -22,7 +22,7 @@ AT_ROOT = {
     "SECURITY.md": "security-policy.md",
 }
 LINK = re.compile(r"\[([^\]\[]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-AS_IT_IS = {".md", ".png", ".svg", ".js"}
+AS_IT_IS = {".md", ".png", ".svg", ".js", ".css"}
 
 
 def pages() -> dict[Path, Path]:
@@ -64,7 +64,8 @@ def defined_by(node: ast.stmt) -> list[str]:
 def source_page(path: Path) -> str:
     language = "python" if path.suffix == ".py" else "text"
     code = path.read_text(encoding="utf-8").rstrip()
-    return f'# {path.relative_to(ROOT)}\n\n````` {{ .{language} linenums="1" }}\n{code}\n`````\n'
+    unlisted = "---\nsearch:\n  exclude: true\n---\n"  # a search should find the pages about the code
+    return f'{unlisted}# {path.relative_to(ROOT)}\n\n````` {{ .{language} linenums="1" }}\n{code}\n`````\n'
 
 
 def rewritten(page: Path, place: Path, sources: set[Path]) -> str:
