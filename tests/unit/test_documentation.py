@@ -93,6 +93,15 @@ def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:
     assert [room for room in drawing["graph"]() if f"`{room}/`" not in page and f"`{room}.py`" not in page] == []
 
 
+def test_the_glossary_defines_each_term_once_and_pages_link_to_it() -> None:
+    headings = re.findall(r"^### (.+)$", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(headings) == len(set(headings))
+    others = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page.name != "glossary.md")
+    for term in "Body Task Reading Window Plan Recipe Study Arm Claim Surgery Weighting".split():
+        assert term in headings
+        assert f"(glossary.md#{term.lower()})" in others
+
+
 def test_every_key_has_a_help_text() -> None:
     named = {"tasks", "schedule", "weighting", "surgery", "optimizer", "checkpoint", "log"}
     for config in (Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig):
