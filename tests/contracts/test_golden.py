@@ -1,14 +1,16 @@
-"""Small inputs and hand-checkable outputs of every pooling, head, loss and weighting, in one place."""
+"""Small inputs and hand-checkable outputs of every kind of label, pooling, head, loss and weighting, in one place."""
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from tests.contracts.registry import variants
 from weft.bodies.bert import Body, BodyShape
-from weft.data.labels import Labels
 from weft.foundation.values import Encoded
+from weft.kinds import KINDS
+from weft.kinds.labels import Labels
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
@@ -39,6 +41,20 @@ LOSSES = {
     "dual-objective": (THREE, None, [[0.0, 0.0, 0.0]], [1], [3 * math.log(2)], THIRD),
     # -log(2/3) times the distances 1 and 2 to the power 1.5
     "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
+}
+
+# kind: labels, a cell, its target, a model's answer for one row, and what that says: label, score, probabilities
+KIND_ROWS: dict[str, tuple[Labels, str, object, object, tuple[object, float, object]]] = {
+    "classification": (THREE, " b", 1.0, [0.25, 0.5, 0.25], ("b", 0.5, {"a": 0.25, "b": 0.5, "c": 0.25})),
+    "ordinal": (Labels("ordinal", ("1", "2")), "2.0", 1.0, [0.75, 0.25], ("1", 0.75, {"1": 0.75, "2": 0.25})),
+    "multilabel": (
+        Labels("multilabel", ("a", "b", "c")),
+        "c; a",
+        [1.0, 0.0, 1.0],
+        [0.75, 0.25, 1.0],
+        (["a", "c"], 1.0, {"a": 0.75, "b": 0.25, "c": 1.0}),
+    ),
+    "regression": (Labels("regression", low=1, high=5, scaled=True), "3", 0.5, 0.25, (None, 2.0, None)),
 }
 
 # pooling: two sequences, [1 2], [3 4], [5 6] and [7 8] -> vectors
@@ -93,6 +109,14 @@ SURGERIES = {
     "imtl-g": (TWO, [0.0767, 1.0, 1.0]),
     "aligned-mtl": (TWO, [0.2133, 0.9673, 0.9673]),
 }
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds(name: str) -> None:
+    labels, cell, target, value, answer = KIND_ROWS[name]
+    assert labels.kind is KINDS[name]
+    assert labels.kind.target(cell, labels) == target
+    assert labels.kind.answer(labels, np.array(value)) == answer
 
 
 @pytest.mark.parametrize("name", variants(LossConfig))

@@ -8,7 +8,7 @@ import pytest
 from tests.contracts.registry import variants
 from tests.contracts.test_registries import REGISTRIES
 from weft.data.config import PRESETS, DataConfig
-from weft.evaluation.metrics import METRICS
+from weft.kinds.metrics import METRICS
 from weft.recipes.recipe import Recipe
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
