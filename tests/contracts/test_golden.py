@@ -1,6 +1,7 @@
 """Small inputs and hand-checkable outputs of every kind of label, pooling, head, loss and weighting, in one place."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -43,18 +44,47 @@ LOSSES = {
     "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
 }
 
-# kind: labels, a cell, its target, a model's answer for one row, and what that says: label, score, probabilities
-KIND_ROWS: dict[str, tuple[Labels, str, object, object, tuple[object, float, object]]] = {
-    "classification": (THREE, " b", 1.0, [0.25, 0.5, 0.25], ("b", 0.5, {"a": 0.25, "b": 0.5, "c": 0.25})),
-    "ordinal": (Labels("ordinal", ("1", "2")), "2.0", 1.0, [0.75, 0.25], ("1", 0.75, {"1": 0.75, "2": 0.25})),
-    "multilabel": (
+
+class KindRow(NamedTuple):
+    labels: Labels
+    cells: list[str]
+    targets: list[object]
+    """of these cells"""
+    value: object
+    """a model's answer for one row"""
+    answer: tuple[object, float, object]
+    """what it says: label, score, probabilities"""
+
+
+KIND_ROWS = {
+    "classification": KindRow(
+        Labels("classification", ("no", "yes", "maybe")),
+        ["no", " maybe", "yes", "no"],
+        [0, 2, 1, 0],
+        [0.25, 0.5, 0.25],
+        ("yes", 0.5, {"no": 0.25, "yes": 0.5, "maybe": 0.25}),
+    ),
+    "ordinal": KindRow(
+        Labels("ordinal", ("1", "2", "3")),
+        ["3", "1.0", "2", "1"],
+        [2, 0, 1, 0],
+        [0.75, 0.25, 0.0],
+        ("1", 0.75, {"1": 0.75, "2": 0.25, "3": 0.0}),
+    ),
+    "multilabel": KindRow(
         Labels("multilabel", ("a", "b", "c")),
-        "c; a",
-        [1.0, 0.0, 1.0],
+        ["b; a", "", "c", '["a"]'],
+        [[1, 1, 0], [0, 0, 0], [0, 0, 1], [1, 0, 0]],
         [0.75, 0.25, 1.0],
         (["a", "c"], 1.0, {"a": 0.75, "b": 0.25, "c": 1.0}),
     ),
-    "regression": (Labels("regression", low=1, high=5, scaled=True), "3", 0.5, 0.25, (None, 2.0, None)),
+    "regression": KindRow(
+        Labels("regression", low=1, high=5, scaled=True),
+        ["1", "5.0", "2.5", "4"],
+        [0, 1, 0.375, 0.75],
+        0.25,
+        (None, 2, None),
+    ),
 }
 
 # pooling: two sequences, [1 2], [3 4], [5 6] and [7 8] -> vectors
@@ -113,10 +143,11 @@ SURGERIES = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_kinds(name: str) -> None:
-    labels, cell, target, value, answer = KIND_ROWS[name]
-    assert labels.kind is KINDS[name]
-    assert labels.kind.target(cell, labels) == target
-    assert labels.kind.answer(labels, np.array(value)) == answer
+    row = KIND_ROWS[name]
+    kind = row.labels.kind
+    assert kind is KINDS[name]
+    assert [kind.target(cell, row.labels) for cell in row.cells] == row.targets
+    assert kind.answer(row.labels, np.array(row.value)) == row.answer
 
 
 @pytest.mark.parametrize("name", variants(LossConfig))

@@ -6,18 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.foundation.randomness import generator
-from weft.kinds.named import TINY, Named
+from weft.kinds.probability import TINY, ProbabilityKind
 from weft.kinds.truth import Predictions, Targets
 
 BINS = 10
 
 
-def log_loss(kind: Named, predictions: Predictions, targets: Targets) -> float:
+def log_loss(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
     """The mean of -log p of what is true."""
     return float(-np.log(np.clip(kind.truth_probabilities(predictions, targets), TINY, 1.0)).mean())
 
 
-def fit_temperature(kind: Named, predictions: Predictions, targets: Targets) -> float:
+def fit_temperature(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
     """The temperature from 1/20 to 20 with the smallest log-loss."""
     from scipy.optimize import minimize_scalar  # takes long to import, and answers need no fit
 
@@ -44,7 +44,7 @@ class Reliability:
         return float((self.rows * np.abs(self.confidence - self.right)).sum() / self.rows.sum())
 
 
-def reliability(kind: Named, predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
+def reliability(kind: ProbabilityKind, predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
     """In bins of equal width."""
     confidence, right = kind.confidence(predictions, targets)
     bin_of = np.minimum((confidence * bins).astype(np.int64), bins - 1)
@@ -54,7 +54,7 @@ def reliability(kind: Named, predictions: Predictions, targets: Targets, bins: i
     return Reliability(means[0], means[1], rows[used])
 
 
-def cross_fitted(kind: Named, predictions: Predictions, targets: Targets) -> Predictions:
+def cross_fitted(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> Predictions:
     """Each half of the rows at the temperature of the other half: what calibration gains on rows it has not seen."""
     if len(targets) < 2:  # there is no other half
         return predictions

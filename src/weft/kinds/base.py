@@ -46,8 +46,6 @@ class Kind(ABC):
     """whether each row has exactly one of several classes"""
     has_numbers: ClassVar[bool] = False
     """whether a label is a number with a range"""
-    has_several_columns: ClassVar[bool] = False
-    """whether a row's label may be spread over several columns of 0 and 1"""
     default_loss: ClassVar[str]
     default_metrics: ClassVar[tuple[str, ...]]
     """the first is the primary one"""
@@ -66,6 +64,11 @@ class Kind(ABC):
     @abstractmethod
     def check_declared(self, names: Sequence[Any] | None, bounds: tuple[float, float] | None, *, scaled: bool) -> None:
         """Raise ValueError if a recipe's `labels`, `range` and `scale` do not go with the kind."""
+
+    def check_columns(self, columns: int) -> None:
+        """Raise ValueError if a row's label cannot be spread over so many columns of 0 and 1."""
+        if columns > 1:
+            raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.name}"')
 
     @abstractmethod
     def find_labels(
@@ -127,7 +130,7 @@ class Kind(ABC):
 
     @abstractmethod
     def decide(self, predictions: Predictions) -> Targets:
-        """[n] or [n, labels] what a model answers, in the form of targets."""
+        """[n] or [n, labels] what a model answers, in the form of targets; numbers are in the label's own units."""
 
     def temper(self, predictions: Predictions, temperature: float) -> Predictions:  # noqa: ARG002
         """Probabilities at a temperature: above 1 they move towards each other, below 1 apart; their order stays.
@@ -171,12 +174,12 @@ class Kind(ABC):
         """the Arrow type of a label"""
 
     @abstractmethod
-    def cells(self, labels: "Labels", targets: Targets) -> Any:
-        """[n] targets or decided answers as a column of labels."""
+    def cells(self, values: Targets, names: Sequence[str]) -> Any:
+        """[n] targets or decided answers, in the label's own units, as a column of labels."""
 
     @abstractmethod
     def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> Targets:
-        """The targets that a column of labels has: the inverse of `cells`, in the label's own units."""
+        """The inverse of `cells`."""
 
     @abstractmethod
     def read_predictions(self, columns: Mapping[str, pa.ChunkedArray], names: Sequence[str]) -> Predictions:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,12 @@ from weft.kinds import counted, forms
 from weft.kinds.base import Answer
 from weft.kinds.cells import canonical
 from weft.kinds.forms import Form
-from weft.kinds.named import CLOSE, TINY, Named
+from weft.kinds.labels import Labels
+from weft.kinds.probability import CLOSE, TINY, ProbabilityKind
 from weft.kinds.truth import Predictions, Targets, Truth
 
-if TYPE_CHECKING:
-    from weft.kinds.labels import Labels
 
-
-class Classification(Named):
+class Classification(ProbabilityKind):
     """A target is the number of a class, an answer the probability of each class."""
 
     name = "classification"
@@ -47,10 +45,10 @@ class Classification(Named):
         "    print(model.config.id2label[int(row.argmax())], float(row.max()))",
     )
 
-    def expected(self, labels: "Labels") -> str:
+    def expected(self, labels: Labels) -> str:
         return f"one of {self.shown_names(labels)}"
 
-    def counted(self, labels: "Labels") -> str:
+    def counted(self, labels: Labels) -> str:
         return f"{len(labels.names)} classes"
 
     def parts(self, cell: str) -> list[str]:
@@ -59,10 +57,10 @@ class Classification(Named):
     def mapped(self, cell: str, names: Mapping[str, str]) -> str:
         return names.get(canonical(cell), cell)
 
-    def target(self, cell: str, labels: "Labels") -> float | None:
+    def target(self, cell: str, labels: Labels) -> float | None:
         return self.number(canonical(cell), labels)
 
-    def blank(self, labels: "Labels") -> float:  # noqa: ARG002
+    def blank(self, labels: Labels) -> float:  # noqa: ARG002
         return 0.0
 
     def count(self, targets: Targets, classes: int) -> NDArray[np.int64]:
@@ -73,7 +71,7 @@ class Classification(Named):
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (p.log() - q.log())).sum(dim=1)
 
-    def questions(self, labels: "Labels") -> int | None:
+    def questions(self, labels: Labels) -> int | None:
         """The second of two classes means yes."""
         return 1 if len(labels.names) == 2 else None
 
@@ -99,11 +97,11 @@ class Classification(Named):
         commonest = self.count(truth.targets, truth.classes).argmax()
         return np.tile(np.eye(truth.classes)[commonest], (len(truth), 1))
 
-    def constant_answer(self, labels: "Labels", predictions: Predictions, targets: Targets) -> str | None:
+    def constant_answer(self, labels: Labels, predictions: Predictions, targets: Targets) -> str | None:
         chosen = np.unique(self.decide(predictions))
         return labels.names[int(chosen[0])] if len(chosen) == 1 and len(np.unique(targets)) > 1 else None
 
-    def check_metric(self, labels: "Labels", metric: str, key: str) -> None:
+    def check_metric(self, labels: Labels, metric: str, key: str) -> None:
         classes = len(labels.names)
         if metric == "f1-positive" and classes != 2:
             raise UserError(
@@ -116,12 +114,12 @@ class Classification(Named):
             one, two = (f"`positive = {json.dumps(label, ensure_ascii=False)}`" for label in labels.names)
             raise UserError(f"{key}: {metric!r} is about one of the two classes; write {one} or {two} beside it")
 
-    def answer(self, labels: "Labels", value: Any) -> Answer:
+    def answer(self, labels: Labels, value: Any) -> Answer:
         best = int(value.argmax())
         probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
         return labels.names[best], float(value[best]), probabilities
 
-    def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Half of all changes of probability."""
         return np.asarray(np.abs(before - after).sum(axis=1) / 2)
 
@@ -129,8 +127,8 @@ class Classification(Named):
     def cell_type(self) -> pa.DataType:
         return pa.string()
 
-    def cells(self, labels: "Labels", targets: Targets) -> list[str]:
-        return [labels.names[int(number)] for number in targets]
+    def cells(self, values: Targets, names: Sequence[str]) -> list[str]:
+        return [names[int(number)] for number in values]
 
     def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> NDArray[np.int64]:
         number = {name: i for i, name in enumerate(names)}
@@ -139,6 +137,6 @@ class Classification(Named):
     def shown(self, names: Sequence[str], answer: Any) -> str:
         return names[int(answer)]
 
-    def describe_logits(self, labels: "Labels") -> str:
+    def describe_logits(self, labels: Labels) -> str:
         names = ", ".join(f"`{label}`" for label in labels.names)
         return f"The softmax of `logits` is the probability of each class: {names}."

@@ -1,23 +1,40 @@
 """What a task's labels are."""
 
 from dataclasses import field, fields, replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from numpy.typing import NDArray
+from pydantic import PlainValidator
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 from torch import Tensor
 
 from weft.foundation.errors import UserError
-from weft.kinds import NamedKind
+from weft.kinds.base import Kind
 
 Values = TypeVar("Values", float, NDArray[Any], Tensor)
+
+
+def _kind(value: Any) -> Kind:
+    """A kind, or the one with this name."""
+    from weft.kinds import KINDS  # which need Labels
+
+    if isinstance(value, Kind):
+        return value
+    if isinstance(value, str) and value in KINDS:
+        return KINDS[value]
+    *others, last = map(repr, KINDS)
+    raise PydanticCustomError(
+        "literal_error", "Input should be {expected}", {"expected": f"{', '.join(others)} or {last}"}
+    )
 
 
 @dataclass(frozen=True)
 class Labels:
     """What a task's labels are. Fixed before training and saved with the model."""
 
-    kind: NamedKind
+    kind: Annotated[Kind, PlainValidator(_kind)]
+    """may be given by its name"""
     names: tuple[str, ...] = ()
     """class names, in the order of the class numbers; empty for a regression"""
     low: float = 0.0

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,21 +14,18 @@ from weft.kinds import counted, forms
 from weft.kinds.base import Answer
 from weft.kinds.cells import divide
 from weft.kinds.forms import Form
-from weft.kinds.named import CLOSE, TINY, Named
+from weft.kinds.labels import Labels
+from weft.kinds.probability import CLOSE, TINY, ProbabilityKind
 from weft.kinds.truth import Predictions, Targets, Truth
-
-if TYPE_CHECKING:
-    from weft.kinds.labels import Labels
 
 LIKELY = 0.5
 """a label applies if it is more probable than this"""
 
 
-class Multilabel(Named):
+class Multilabel(ProbabilityKind):
     """A target is a 0 or 1 for each label, an answer the probability of each label by itself."""
 
     name = "multilabel"
-    has_several_columns = True
     default_loss = "binary-cross-entropy"
     default_metrics = ("f1-micro", "f1", "accuracy")
     metrics: ClassVar[Mapping[str, Form]] = {
@@ -47,7 +44,10 @@ class Multilabel(Named):
         "    print([model.config.id2label[i] for i, p in enumerate(row.tolist()) if p > 0.5])",
     )
 
-    def expected(self, labels: "Labels") -> str:
+    def check_columns(self, columns: int) -> None:
+        """There may be one for each label."""
+
+    def expected(self, labels: Labels) -> str:
         return f"any of {self.shown_names(labels)}"
 
     def parts(self, cell: str) -> list[str]:
@@ -56,13 +56,13 @@ class Multilabel(Named):
     def mapped(self, cell: str, names: Mapping[str, str]) -> str:
         return json.dumps([names.get(part, part) for part in divide(cell)]) if names else cell
 
-    def target(self, cell: str, labels: "Labels") -> list[float] | None:
+    def target(self, cell: str, labels: Labels) -> list[float] | None:
         numbers = [self.number(name, labels) for name in divide(cell)]
         if None in numbers:
             return None
         return [float(i in numbers) for i in range(len(labels.names))]
 
-    def blank(self, labels: "Labels") -> list[float]:
+    def blank(self, labels: Labels) -> list[float]:
         return [0.0] * len(labels.names)
 
     def count(self, targets: Targets, classes: int) -> NDArray[np.int64]:  # noqa: ARG002
@@ -74,7 +74,7 @@ class Multilabel(Named):
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (torch.logit(p) - torch.logit(q))).sum(dim=1)
 
-    def questions(self, labels: "Labels") -> int | None:
+    def questions(self, labels: Labels) -> int | None:
         return len(labels.names)
 
     def decide(self, predictions: Predictions) -> NDArray[np.int64]:
@@ -98,11 +98,11 @@ class Multilabel(Named):
         """Of each label, yes or no."""
         return np.tile((truth.targets.mean(axis=0) > 0.5).astype(np.float64), (len(truth), 1))
 
-    def answer(self, labels: "Labels", value: Any) -> Answer:
+    def answer(self, labels: Labels, value: Any) -> Answer:
         probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
         return [name for name, p in probabilities.items() if p > LIKELY], float(value.max()), probabilities
 
-    def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """The largest change of a probability."""
         return np.asarray(np.abs(before - after).max(axis=1))
 
@@ -110,8 +110,8 @@ class Multilabel(Named):
     def cell_type(self) -> pa.DataType:
         return pa.list_(pa.string())
 
-    def cells(self, labels: "Labels", targets: Targets) -> list[list[str]]:
-        return [[name for name, on in zip(labels.names, row, strict=True) if on] for row in targets]
+    def cells(self, values: Targets, names: Sequence[str]) -> list[list[str]]:
+        return [[name for name, on in zip(names, row, strict=True) if on] for row in values]
 
     def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> NDArray[np.float64]:
         number = {name: i for i, name in enumerate(names)}
@@ -123,6 +123,6 @@ class Multilabel(Named):
     def shown(self, names: Sequence[str], answer: Any) -> str:
         return ", ".join(name for name, on in zip(names, answer, strict=True) if on) or "none"
 
-    def describe_logits(self, labels: "Labels") -> str:
+    def describe_logits(self, labels: Labels) -> str:
         names = ", ".join(f"`{label}`" for label in labels.names)
         return f"The sigmoid of `logits` is the probability of each label: {names}. Any number of them may apply."

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,8 @@ from weft.kinds import forms
 from weft.kinds.base import Answer, Kind, Seen
 from weft.kinds.cells import as_float, canonical
 from weft.kinds.forms import Form
+from weft.kinds.labels import Labels, Values
 from weft.kinds.truth import Predictions, Targets, Truth
-
-if TYPE_CHECKING:
-    from weft.kinds.labels import Labels, Values
 
 
 class Regression(Kind):
@@ -56,9 +54,7 @@ class Regression(Kind):
         bounds: tuple[float, float] | None,
         *,
         scaled: bool,
-    ) -> "Labels":
-        from weft.kinds.labels import Labels  # which knows all kinds
-
+    ) -> Labels:
         low, high = bounds or self._seen_range(column)
         return Labels(self, low=low, high=high, bounded=bounds is not None, scaled=scaled)
 
@@ -68,11 +64,11 @@ class Regression(Kind):
             raise UserError(f"{column.where} holds {len(values)} different numbers; a regression needs two")
         return min(values), max(values)
 
-    def fits(self, labels: "Labels") -> bool:
+    def fits(self, labels: Labels) -> bool:
         finite = math.isfinite(labels.low) and math.isfinite(labels.high)
         return not labels.names and finite and labels.low < labels.high
 
-    def expected(self, labels: "Labels") -> str:
+    def expected(self, labels: Labels) -> str:
         return f"a number from {labels.low:g} to {labels.high:g}" if labels.bounded else "a number"
 
     def parts(self, cell: str) -> list[str]:
@@ -81,22 +77,22 @@ class Regression(Kind):
     def mapped(self, cell: str, names: Mapping[str, str]) -> str:
         return names.get(canonical(cell), cell)
 
-    def target(self, cell: str, labels: "Labels") -> float | None:
+    def target(self, cell: str, labels: Labels) -> float | None:
         value = as_float(cell.strip())
         if value is None or (labels.bounded and not labels.low <= value <= labels.high):
             return None
         return self.from_units(labels, value)
 
-    def blank(self, labels: "Labels") -> float:  # noqa: ARG002
+    def blank(self, labels: Labels) -> float:  # noqa: ARG002
         return 0.0
 
-    def in_units(self, labels: "Labels", values: "Values") -> "Values":
+    def in_units(self, labels: Labels, values: Values) -> Values:
         return labels.low + values * (labels.high - labels.low) if labels.scaled else values
 
-    def from_units(self, labels: "Labels", values: "Values") -> "Values":
+    def from_units(self, labels: Labels, values: Values) -> Values:
         return (values - labels.low) / (labels.high - labels.low) if labels.scaled else values
 
-    def distribution(self, labels: "Labels", targets: Targets) -> str:
+    def distribution(self, labels: Labels, targets: Targets) -> str:
         values = labels.in_units(np.asarray(targets, dtype=np.float64))
         return f"labels {values.min():g} to {values.max():g}, mean {values.mean():.2f}"
 
@@ -110,16 +106,16 @@ class Regression(Kind):
         """The mean."""
         return np.full(len(truth), truth.targets.mean(), dtype=np.float64)
 
-    def answer(self, labels: "Labels", value: Any) -> Answer:
+    def answer(self, labels: Labels, value: Any) -> Answer:
         return None, float(labels.in_units(value)), None
 
     def no_answer(self) -> Answer:
         return None, math.nan, None
 
-    def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:  # noqa: ARG002
+    def answer_columns(self, labels: Labels) -> list[tuple[str, pa.DataType]]:  # noqa: ARG002
         return [("score", pa.float64())]
 
-    def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+    def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """As a share of the range."""
         return np.asarray(np.abs(before - after) / (labels.high - labels.low))
 
@@ -127,8 +123,8 @@ class Regression(Kind):
     def cell_type(self) -> pa.DataType:
         return pa.float64()
 
-    def cells(self, labels: "Labels", targets: Targets) -> NDArray[np.float64]:
-        return labels.in_units(np.asarray(targets, dtype=np.float64))
+    def cells(self, values: Targets, names: Sequence[str]) -> NDArray[np.float64]:  # noqa: ARG002
+        return np.asarray(values, dtype=np.float64)
 
     def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> NDArray[np.float64]:  # noqa: ARG002
         return np.array(cells, dtype=np.float64)
@@ -140,5 +136,5 @@ class Regression(Kind):
     def shown(self, names: Sequence[str], answer: Any) -> str:  # noqa: ARG002
         return f"{float(answer):.2f}"
 
-    def describe_logits(self, labels: "Labels") -> str:  # noqa: ARG002
+    def describe_logits(self, labels: Labels) -> str:  # noqa: ARG002
         return "`logits` has one number for each row, in the units of the labels."

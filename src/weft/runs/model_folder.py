@@ -18,7 +18,7 @@ from weft.foundation.config import parse
 from weft.foundation.content import read_json
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
-from weft.kinds.named import Named
+from weft.kinds.probability import ProbabilityKind
 from weft.runs.card import model_card
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
@@ -55,7 +55,7 @@ def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[st
     return {
         name: fit_temperature(kind, evaluation.predictions[name], dataset.targets)
         for name, dataset in dev.items()
-        if isinstance(kind := dataset.labels.kind, Named)
+        if isinstance(kind := dataset.labels.kind, ProbabilityKind)
     }
 
 
@@ -122,7 +122,9 @@ def read_model(folder: Path) -> Settings:
     for name, task in config.tasks.items():
         if name not in labels or not labels[name].fits(task.kind):
             raise UserError(f"{file}: its labels of the task {name!r} do not fit its recipe")
-    if odd := sorted(temperatures.keys() - {name for name in config.tasks if isinstance(labels[name].kind, Named)}):
+    if odd := sorted(
+        temperatures.keys() - {name for name in config.tasks if isinstance(labels[name].kind, ProbabilityKind)}
+    ):
         raise UserError(f"{file}: temperatures.{odd[0]}: there is no such task with classes")
     return Settings(config, {name: labels[name] for name in config.tasks}, temperatures)
 

@@ -43,7 +43,7 @@ def _columns(dataset: Dataset, rows: range, predictions: Predictions, plane: Pla
     sides = zip(*(dataset.texts(row) for row in rows), strict=True)
     columns: dict[str, Any] = {"row": list(rows), **dict(zip(("text", "text2"), sides, strict=False))}
     labels = dataset.labels
-    columns["label"] = labels.kind.cells(labels, targets)
-    columns["prediction"] = labels.kind.cells(labels, labels.kind.decide(predictions))
+    columns["label"] = labels.kind.cells(labels.in_units(targets), labels.names)
+    columns["prediction"] = labels.kind.cells(labels.kind.decide(labels.in_units(predictions)), labels.names)
     columns |= {f"p_{label}": predictions[:, i] for i, label in enumerate(labels.names)}
     return columns | {"pca_1": plane.points[part, 0], "pca_2": plane.points[part, 1]}

@@ -86,9 +86,7 @@ class TaskConfig(Config):
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
         kind = KINDS[self.kind]
-        if len(self.data.label_columns) > 1 and not kind.has_several_columns:
-            fitting = " or ".join(f'"{other.name}"' for other in KINDS.values() if other.has_several_columns)
-            raise ValueError(f'`data.label` names several columns: that needs kind = {fitting}, not "{self.kind}"')
+        kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
         return self
 

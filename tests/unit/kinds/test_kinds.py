@@ -10,32 +10,21 @@ import pytest
 import torch
 from pydantic import TypeAdapter, ValidationError
 
+from tests.contracts.test_golden import KIND_ROWS
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import METRICS, choose_metrics
-from weft.kinds.named import Named
+from weft.kinds.probability import ProbabilityKind
 from weft.kinds.truth import Predictions, Truth
 from weft.losses import LossConfig
 
-LABELS = {
-    "classification": Labels("classification", ("no", "yes", "maybe")),
-    "ordinal": Labels("ordinal", ("1", "2", "3")),
-    "multilabel": Labels("multilabel", ("a", "b", "c")),
-    "regression": Labels("regression", low=1.0, high=5.0, scaled=True),
-}
-CELLS = {
-    "classification": ["no", "maybe", "yes", "no"],
-    "ordinal": ["3", "1.0", "2", "1"],
-    "multilabel": ["a;b", "", "c", '["a"]'],
-    "regression": ["1", "5.0", "2.5", "4"],
-}
+LABELS = {name: row.labels for name, row in KIND_ROWS.items()}
 every = pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 
 
 def targets_of(labels: Labels) -> np.ndarray:
-    kind = labels.kind
-    return np.array([kind.target(cell, labels) for cell in CELLS[kind.name]], dtype=kind.target_type)
+    return np.array(KIND_ROWS[labels.kind.name].targets, dtype=labels.kind.target_type)
 
 
 def answers_of(labels: Labels, rows: int = 4) -> Predictions:
@@ -44,10 +33,6 @@ def answers_of(labels: Labels, rows: int = 4) -> Predictions:
         return draw.random(rows)
     answers = draw.random((rows, len(labels.names)))
     return answers / answers.sum(axis=1, keepdims=True) if labels.kind.has_one_class else answers
-
-
-def test_every_kind_has_an_example_here() -> None:
-    assert list(LABELS) == list(CELLS) == list(KINDS)
 
 
 @every
@@ -66,7 +51,7 @@ def test_a_kind_that_does_not_exist() -> None:
 @every
 def test_written_labels_are_read_back(labels: Labels) -> None:
     targets = targets_of(labels)
-    written = labels.kind.cells(labels, targets)
+    written = labels.kind.cells(labels.in_units(targets), labels.names)
     np.testing.assert_allclose(labels.kind.read_cells(list(written), labels.names), labels.in_units(targets))
 
 
@@ -74,7 +59,7 @@ def test_written_labels_are_read_back(labels: Labels) -> None:
 def test_an_answer_says_what_is_decided(labels: Labels) -> None:
     """The answer of a request, the column of a file and the words of a report are of one mind."""
     kind, values = labels.kind, answers_of(labels)
-    decided = kind.cells(labels, kind.decide(values))
+    decided = kind.cells(kind.decide(labels.in_units(values)), labels.names)
     for row, value in enumerate(values):
         label, score, probabilities = kind.answer(labels, value)
         assert label == (None if kind.has_numbers else decided[row])
@@ -146,7 +131,7 @@ def test_distributions(name: str, text: str) -> None:
 def test_what_each_kind_can_be_asked() -> None:
     two = Labels("classification", ("no", "yes"))
     assert [kind.name for kind in KINDS.values() if kind.has_one_class] == ["classification", "ordinal"]
-    assert [kind.name for kind in KINDS.values() if isinstance(kind, Named)] == list(KINDS)[:3]
+    assert [kind.name for kind in KINDS.values() if isinstance(kind, ProbabilityKind)] == list(KINDS)[:3]
     assert {name: labels.kind.questions(labels) for name, labels in LABELS.items()} == {
         "classification": None,
         "ordinal": None,

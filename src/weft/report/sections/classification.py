@@ -9,14 +9,14 @@ from weft.kinds.counted import Confusion, confusion
 from weft.report.chart import digits
 from weft.report.classes import Question, Thresholds, thresholds
 from weft.report.sections.base import Which
-from weft.report.sections.named import NamedSection, surest
+from weft.report.sections.probability import ProbabilitySection, surest
 from weft.runs.reader import TaskRun
 
 CONFUSIONS = 3
 """pairs of classes that are shown, the commonest first"""
 
 
-class ClassificationSection(NamedSection):
+class ClassificationSection(ProbabilitySection):
     def confusion(self, task: TaskRun) -> Confusion:
         return confusion(task.targets, task.chosen.astype(np.int64, copy=False), len(task.names))
 

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from weft.report.chart import digits
 from weft.report.classes import Question
 from weft.report.sections.base import Which
-from weft.report.sections.named import NamedSection, surest
+from weft.report.sections.probability import ProbabilitySection, surest
 from weft.runs.reader import TaskRun
 
 
-class MultilabelSection(NamedSection):
+class MultilabelSection(ProbabilitySection):
     def curves(self, task: TaskRun) -> list[Question]:
         p, y = task.predictions, task.targets
         return [Question(name, p[:, i], y[:, i] > 0.5) for i, name in enumerate(task.names)]

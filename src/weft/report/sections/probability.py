@@ -1,4 +1,4 @@
-"""What sections of tasks with named labels have in common."""
+"""What sections of tasks have in common whose answers are probabilities."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from weft.evaluation.calibration import cross_fitted, fit_temperature, reliability
 from weft.kinds.counted import Confusion
-from weft.kinds.named import Named
+from weft.kinds.probability import ProbabilityKind
 from weft.report.chart import Chart, Colour
 from weft.report.classes import ClassFindings, Ordered, Question, Thresholds, class_rows, roc
 from weft.report.sections.base import Case, Section, Which
@@ -23,13 +23,13 @@ WIDEST = 8
 """classes whose confusion fits into a terminal"""
 
 
-class NamedSection(Section):
-    template = "named.html"
+class ProbabilitySection(Section):
+    template = "probability.html"
     curves_title = "ROC of every class"
     """of the chart with several curves"""
 
     def find(self, task: TaskRun) -> ClassFindings:
-        assert isinstance(task.kind, Named), "a section belongs to its kind"
+        assert isinstance(task.kind, ProbabilityKind), "a section belongs to its kind"
         tempered = cross_fitted(task.kind, task.predictions, task.targets)
         return ClassFindings(
             confusion=self.confusion(task),

@@ -1,9 +1,9 @@
-"""What all kinds with named labels have in common: classes, and labels of which any number may apply."""
+"""What all kinds have in common whose answers are probabilities: of classes, or of labels that apply or do not."""
 
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from weft.foundation.errors import UserError
 from weft.kinds.base import Answer, Kind, Seen
 from weft.kinds.cells import as_float, canonical
+from weft.kinds.labels import Labels
 from weft.kinds.truth import Predictions, Targets
-
-if TYPE_CHECKING:
-    from weft.kinds.labels import Labels
 
 TINY = 1e-30
 """the least probability whose logarithm is taken"""
@@ -24,7 +22,7 @@ CLOSE = 1e-6
 SHOWN = 8
 
 
-class Named(Kind):
+class ProbabilityKind(Kind):
     """A model answers with a probability of each name, which a temperature can calibrate."""
 
     hub_task = "text-classification"
@@ -42,9 +40,7 @@ class Named(Kind):
         bounds: tuple[float, float] | None,  # noqa: ARG002
         *,
         scaled: bool,  # noqa: ARG002
-    ) -> "Labels":
-        from weft.kinds.labels import Labels  # which knows all kinds
-
+    ) -> Labels:
         if names is not None:
             declared = [canonical(str(name)) for name in names]
             column.require_names(declared)
@@ -58,10 +54,10 @@ class Named(Kind):
             )
         return Labels(self, names=tuple(seen))
 
-    def fits(self, labels: "Labels") -> bool:
+    def fits(self, labels: Labels) -> bool:
         return len(labels.names) > 1 and len(set(labels.names)) == len(labels.names)
 
-    def number(self, name: str, labels: "Labels") -> float | None:
+    def number(self, name: str, labels: Labels) -> float | None:
         """The number of a class, or None if there is no such class."""
         if name in labels.names:
             return float(labels.names.index(name))
@@ -69,10 +65,10 @@ class Named(Kind):
             return float(name)
         return None
 
-    def shown_names(self, labels: "Labels") -> str:
+    def shown_names(self, labels: Labels) -> str:
         return ", ".join(labels.names[:SHOWN]) + (", ..." if len(labels.names) > SHOWN else "")
 
-    def distribution(self, labels: "Labels", targets: Targets) -> str:
+    def distribution(self, labels: Labels, targets: Targets) -> str:
         counts = self.count(targets, len(labels.names))
         shares = (f"{name} {count / len(targets):.0%}" for name, count in zip(labels.names, counts, strict=True))
         return f"labels {', '.join(shares)}"
@@ -92,7 +88,7 @@ class Named(Kind):
     def no_answer(self) -> Answer:
         return None, math.nan, {}
 
-    def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:
+    def answer_columns(self, labels: Labels) -> list[tuple[str, pa.DataType]]:
         probabilities = [(f"p_{name}", pa.float64()) for name in labels.names]
         return [("label", self.cell_type), ("score", pa.float64()), *probabilities]
 
