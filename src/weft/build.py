@@ -8,13 +8,14 @@ import torch
 from weft.bodies.source import find_body
 from weft.bodies.weights import read_shape
 from weft.data.dataset import Dataset, label_column
-from weft.data.labels import Labels, find_labels
+from weft.data.labels import find_labels
 from weft.data.problems import BadRows
 from weft.data.remarks import remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
 from weft.recipes.idle import disabled_keys, refuse_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 import weft
 from tests.contracts.registry import variants
 from weft.bodies.bert import Body, BodyShape
-from weft.data.labels import Labels
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import seeded
 from weft.foundation.values import Encoded
+from weft.kinds.labels import Labels
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
@@ -100,10 +100,10 @@ def test_losses_give_one_finite_loss_per_row_and_readable_outputs(name: str) -> 
         built += 1
         low, high = bounds or (-3.0, 3.0)
         output = (low + (high - low) * torch.rand(5, loss.outputs)).requires_grad_()
-        if labels.kind == "multilabel":
+        if labels.kind.name == "multilabel":
             target = torch.randint(2, (5, len(labels.names))).double()
         else:
-            target = torch.rand(5) if labels.is_numeric else torch.randint(len(labels.names), (5,))
+            target = torch.rand(5) if labels.kind.has_numbers else torch.randint(len(labels.names), (5,))
         losses = loss(output, target)
         assert losses.shape == (5,)
         assert torch.isfinite(losses).all()
@@ -111,12 +111,12 @@ def test_losses_give_one_finite_loss_per_row_and_readable_outputs(name: str) -> 
         assert output.grad is not None
         assert output.grad.abs().sum() > 0
         reading = loss.read(output.detach())
-        if labels.is_numeric:
+        if labels.kind.has_numbers:
             assert reading.shape == (5,)
         else:
             assert reading.shape == (5, len(labels.names))
             assert ((reading >= 0) & (reading <= 1)).all()
-            if labels.kind != "multilabel":
+            if labels.kind.name != "multilabel":
                 torch.testing.assert_close(reading.sum(1), torch.ones(5))
     assert built
 

@@ -12,7 +12,8 @@ from tests.contracts.registry import variants
 from tests.contracts.test_registries import REGISTRIES
 from weft.cli import COMMANDS
 from weft.data.config import PRESETS, DataConfig
-from weft.evaluation.metrics import METRICS
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS
 from weft.recipes.recipe import Recipe
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
@@ -58,11 +59,12 @@ def test_every_variant_is_on_a_page() -> None:
     assert [name for name in names if f"`{name}`" not in page and f'"{name}"' not in page] == []
 
 
-def test_the_data_page_names_every_key_preset_and_metric() -> None:
+def test_the_data_page_names_every_key_preset_metric_and_kind() -> None:
     page = (DOCS / "data.md").read_text(encoding="utf-8")
     assert [key for key in DataConfig.model_fields if f"`{key}`" not in page and key != "preset"] == []
     assert [name for name in PRESETS if f"`{name}`" not in page] == []
     assert [name for name in METRICS if name not in page] == []
+    assert [name for name in KINDS if f"| `{name}` |" not in page] == []
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)

@@ -11,10 +11,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from weft.evaluation.metrics import METRICS, explain, title
 from weft.evaluation.scoring import Evaluation
 from weft.evaluation.table import shown
 from weft.foundation.sanitize import for_terminal
+from weft.kinds.metrics import METRICS, explain, title
 from weft.training import checkpoint
 from weft.training.step import StepReport
 

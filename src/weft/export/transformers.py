@@ -37,8 +37,7 @@ def _save_task(source: Source, name: str, folder: Path) -> str:
     if reason is None:
         save_classifier(source, name, folder, yes_no_as_two=True)
     else:
-        function = {"regression": "identity", "multilabel": "sigmoid"}.get(labels.kind, "softmax")
-        save_custom(source, name, folder, **answer_settings(function, labels.names or [name]))
+        save_custom(source, name, folder, **answer_settings(labels.kind.activation, labels.names or [name]))
     save_task_card(source, name, folder, custom_code=reason)
     trust = "" if reason is None else f" with trust_remote_code=True ({reason})"
     return f"AutoModelForSequenceClassification{trust}"

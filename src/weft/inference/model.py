@@ -17,14 +17,11 @@ from weft.bodies.weights import read_shape, saved_dtype
 from weft.data.dataset import Dataset
 from weft.data.empty import OnEmpty, answerable
 from weft.data.given import Given, column_names, sides_of, text_columns_of, texts_of
-from weft.data.labels import Labels
 from weft.data.layout import Layout
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
-from weft.evaluation.calibration import temper
-from weft.evaluation.metrics import choose_metrics
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
@@ -32,6 +29,8 @@ from weft.inference.engine import Engine, TorchEngine
 from weft.inference.evaluate import evaluate
 from weft.inference.joint import Ask
 from weft.inference.onnx_engine import OnnxEngine, is_onnx_folder
+from weft.kinds.labels import Labels
+from weft.kinds.metrics import choose_metrics
 from weft.runs.model_folder import model_folder, read_model
 from weft.tasks.building import build_network, build_reader, planned_network, task_files
 from weft.tasks.config import ModelConfig
@@ -221,8 +220,7 @@ class Model:
     def read(self, task: str, values: NDArray[np.float64]) -> list[Prediction]:
         """What an engine's answers say, by the task's labels and its temperature."""
         if task in self.temperatures:
-            multilabel = self.labels[task].kind == "multilabel"
-            values = temper(values, self.temperatures[task], multilabel=multilabel)
+            values = self.labels[task].kind.temper(values, self.temperatures[task])
         return [self._prediction(task, value) for value in values]
 
     def embed(self, texts: Given, task: str | None = None, *, on_empty: OnEmpty | None = None) -> NDArray[np.float32]:
@@ -294,19 +292,11 @@ class Model:
 
     def _no_answer(self, task: str) -> Prediction:
         """Of a row that is skipped."""
-        return Prediction(task, None, math.nan, None if self.labels[task].is_numeric else {})
+        return Prediction(task, *self.labels[task].kind.no_answer())
 
     def _prediction(self, task: str, value: Any) -> Prediction:
         labels = self.labels[task]
-        if labels.is_numeric:
-            return Prediction(task, None, float(labels.in_units(value)), None)
-        best = int(value.argmax())
-        probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
-        if labels.kind == "multilabel":
-            chosen: str | list[str] = [name for name, p in probabilities.items() if p > 0.5]
-        else:
-            chosen = labels.names[best]
-        return Prediction(task, chosen, float(value[best]), probabilities)
+        return Prediction(task, *labels.kind.answer(labels, value))
 
 
 def _dataset(source: TaskFiles, given: Given, labels: Labels, folder: Path) -> Dataset:

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from weft.data.labels import Labels
 from weft.foundation.config import Config
+from weft.kinds.labels import Labels
 from weft.losses.base import Loss, refuse
 from weft.nn.heads.base import Bounds
 
@@ -34,6 +34,6 @@ class CrossEntropyConfig(Config):
     """label smoothing"""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> CrossEntropy:  # noqa: ARG002 (k outputs: no bounds)
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several")
         return CrossEntropy(len(labels.names), self.smoothing)

@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.data.labels import Labels
 from weft.foundation.config import Config
+from weft.kinds.labels import Labels
 from weft.losses.base import TINY, Loss, refuse
 from weft.nn.heads.base import Bounds
 
@@ -41,6 +41,6 @@ class OrdinalLogConfig(Config):
     """how much faster than the distance the cost grows"""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> OrdinalLog:  # noqa: ARG002 (k outputs: no bounds)
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several, in order")
         return OrdinalLog(len(labels.names), self.alpha)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from weft.data.dataset import Dataset
-from weft.data.labels import Labels
 from weft.data.tokenizer import Tokenizer
+from weft.kinds.labels import Labels
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan, Stretched
 from weft.tasks.network import Network

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from weft.build import assemble
-from weft.evaluation.metrics import choose_metrics
 from weft.foundation.atomic import sha256
 from weft.foundation.content import Content, put, remove
 from weft.foundation.errors import UserError
+from weft.kinds.metrics import choose_metrics
 from weft.recipes.assembly import Assembly
 from weft.recipes.check import duration, estimate_scoring, estimate_seconds, times_seen
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from weft.evaluation.metrics import DEFAULTS, METRICS
 from weft.foundation.config import Config, parse
 from weft.foundation.content import toml_value
 from weft.foundation.errors import UserError
 from weft.foundation.shipped import load_toml, pick, shipped_texts
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS
 from weft.recipes.recipe import Recipe, load_recipe
 
 Point = Mapping[str, Any]
@@ -176,6 +177,6 @@ def _check_metric(sweep: Sweep, recipe: Recipe) -> None:
     if task not in recipe.tasks:
         expected = f"overall, or TASK.METRIC with TASK one of {', '.join(recipe.tasks)}"
         raise UserError(f"metric: found {sweep.metric!r}, expected {expected}")
-    known = recipe.tasks[task].metrics or DEFAULTS[recipe.tasks[task].kind]
+    known = recipe.tasks[task].metrics or KINDS[recipe.tasks[task].kind].default_metrics
     if metric not in known:
         raise UserError(f"metric: found {metric!r} for {task}, which is scored by {', '.join(known)}")

@@ -2,24 +2,24 @@
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 from weft.data.config import DataField
-from weft.data.labels import Kind, canonical
 from weft.data.readings import Reading
 from weft.foundation.config import Config, check_names
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
+from weft.kinds import KINDS, KindName
+from weft.kinds.cells import canonical
 from weft.losses import LossConfig
-from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
-from weft.losses.cross_entropy import CrossEntropyConfig
-from weft.losses.mse import MeanSquaredErrorConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.linear import LinearConfig
 from weft.nn.layers import LayerChoice
 from weft.nn.pooling import PoolingConfig
 from weft.nn.pooling.cls import ClsConfig
 from weft.regularizers import RegularizerConfig
+
+_LOSS: TypeAdapter[LossConfig] = TypeAdapter(LossConfig)
 
 
 class LayerFactors(Config):
@@ -43,7 +43,7 @@ class LayerFactors(Config):
 class TaskConfig(Config):
     """One task: its data, how it is read, and what is learnt from it."""
 
-    kind: Kind
+    kind: KindName
     """what the labels are: one of several classes, of ordered classes, any of several labels, or a number"""
     data: DataField
     """a preset's name, or a table with the files and columns"""
@@ -85,26 +85,14 @@ class TaskConfig(Config):
 
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
-        if len(self.data.label_columns) > 1 and self.kind != "multilabel":
-            raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.kind}"')
-        if self.kind == "regression":
-            if self.labels is not None:
-                raise ValueError("`labels` names classes, but the task is a regression; `range` declares its bounds")
-            if self.range is not None and not self.range[0] < self.range[1]:
-                raise ValueError(f"`range` is {list(self.range)}; expected the smaller number first")
-        elif self.range is not None or not self.scale:
-            raise ValueError(f"`range` and `scale` are for a regression, but the task is a {self.kind}")
-        elif self.labels is not None and len({canonical(str(name)) for name in self.labels}) < max(2, len(self.labels)):
-            raise ValueError("`labels` must be at least two, each once")
+        kind = KINDS[self.kind]
+        kind.check_columns(len(self.data.label_columns))
+        kind.check_declared(self.labels, self.range, scaled=self.scale)
         return self
 
     @property
     def chosen_loss(self) -> LossConfig:
-        if self.loss is not None:
-            return self.loss
-        if self.kind == "regression":
-            return MeanSquaredErrorConfig()
-        return BinaryCrossEntropyConfig() if self.kind == "multilabel" else CrossEntropyConfig()
+        return self.loss or _LOSS.validate_python(KINDS[self.kind].default_loss)
 
 
 class ModelConfig(Config):

@@ -5,10 +5,10 @@ from torch import Tensor, nn
 
 from weft.bodies.bert import Body
 from weft.bodies.dropout import drop_alike
-from weft.data.labels import Labels
-from weft.evaluation.metrics import choose_metrics
 from weft.foundation.errors import UserError
 from weft.foundation.values import Encoded
+from weft.kinds.labels import Labels
+from weft.kinds.metrics import choose_metrics
 from weft.losses.base import Loss
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
