@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.data.labels import Labels
+from weft.foundation.parts import Part
 
 Run = Callable[[Tensor, int], Tensor]
 """(embeddings [t, w], draw) -> output [n, k]: through the body and the head again. Draw 0 has the dropout masks of the
@@ -27,6 +28,14 @@ class Regularizer(nn.Module, ABC):
     @abstractmethod
     def forward(self, run: Run, embedded: Tensor, output: Tensor, divergence: "Divergence") -> Tensor:
         """`embedded` [t, w] is what entered the body and `output` [n, k] what came out -> [n], weighted"""
+
+
+class RegularizerOptions(Part):
+    """The base of all config classes of regularizers."""
+
+    @abstractmethod
+    def build(self) -> Regularizer:
+        """A regularizer for one task."""
 
 
 class Divergence:
