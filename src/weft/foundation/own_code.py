@@ -19,6 +19,9 @@ from weft.foundation.atomic import sha256
 TRUST_VARIABLE = "WEFT_TRUST_CODE"
 ADDRESS = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 
+_READ: dict[str, str] = {}
+"""file -> its digest when this process imported it: Python does not read a changed file again"""
+
 
 def trusts_code(asked: bool) -> bool:
     """Whether the user allows code that a file names, in the call itself or for all calls by the environment."""
@@ -108,15 +111,14 @@ class Importer:
             sys.path.remove(entry)
 
     def _refuse_namesake(self, top: str) -> None:
-        """Python imports a name once; another file of that name would silently not be read."""
-        known = sys.modules.get(top)
-        spec = PathFinder.find_spec(top) if known else None
-        if known is None or spec is None or spec.origin is None or known.__spec__ is None:
+        """Python imports a name once; another file of that name in the folder would silently not be read."""
+        known, spec = sys.modules.get(top), PathFinder.find_spec(top)
+        if known is None or spec is None or spec.origin is None or self.folder not in Path(spec.origin).parents:
             return
-        if known.__spec__.origin not in (None, spec.origin):
+        if _file(known) != spec.origin:
             raise ValueError(
-                f"{spec.origin} cannot be imported, because another module {top!r} already is "
-                f"({known.__spec__.origin}); give one of them another name"
+                f"{spec.origin} cannot be imported, because another module {top!r} already is ({_file(known)}); "
+                "give one of them another name"
             )
 
 
@@ -124,10 +126,13 @@ def _source(module: ModuleType) -> SourceFile | None:
     file = getattr(module, "__file__", None)
     if file is None:
         return None
+    digest = sha256(Path(file))
+    if _READ.setdefault(file, digest) != digest:
+        raise ValueError(f"{file} has changed since this process imported it; start a new process")
     top = module.__name__.partition(".")[0]
     distributions = metadata.packages_distributions().get(top)
     version = metadata.version(distributions[0]) if distributions else getattr(module, "__version__", None)
-    return SourceFile(file, sha256(Path(file)), None if version is None else str(version))
+    return SourceFile(file, digest, None if version is None else str(version))
 
 
 def _file(module: ModuleType) -> str:

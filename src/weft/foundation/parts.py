@@ -1,9 +1,10 @@
 """Exchangeable parts of a recipe: the shipped ones by `name`, one's own by `use`."""
 
 import inspect
+import re
 from typing import Any, Self, get_args
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, PrivateAttr, SerializationInfo, ValidationInfo
+from pydantic import ConfigDict, GetCoreSchemaHandler, PrivateAttr, SerializationInfo, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
 from weft.foundation.config import Config, name_alone
@@ -31,8 +32,17 @@ class Unimported(Config):
     """A part of one's own as a file writes it: plain data, of which nothing is imported."""
 
     model_config = ConfigDict(extra="allow")
-    use: str = Field(pattern=f"^{ADDRESS}$")
+    use: str
     """module:Class"""
+
+    @field_validator("use")
+    @classmethod
+    def _an_address(cls, use: str) -> str:
+        if not re.fullmatch(ADDRESS, use):
+            raise ValueError(
+                f"found {use!r}, expected a module and a class in it, such as mypackage.losses:FocalConfig"
+            )
+        return use
 
 
 class Exchangeable:

@@ -22,7 +22,9 @@ TASK_TYPES = {
 """how the hub calls each kind"""
 
 
-def model_card(recipe: ModelConfig, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]) -> str:
+def model_card(
+    recipe: ModelConfig, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]
+) -> str:
     """README.md of a model folder."""
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
     parts = [
@@ -161,4 +163,4 @@ def _public_recipe(recipe: ModelConfig) -> str:
         files = {s: Path(f).name for s in ("train", "dev", "test") if (f := getattr(task.data, s)) is not None}
         data = task.data if task.data.hub is not None else task.data.model_copy(update=files)
         tasks[name] = task.model_copy(update={"data": data})
-    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe)}).content())
+    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content())

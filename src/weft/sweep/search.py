@@ -26,14 +26,20 @@ class Audience(Protocol):
 
 
 def run_sweep(
-    sweep: Sweep, out: Path, audience: Audience, *, data_dir: Path | None = None, device: str = "auto"
+    sweep: Sweep,
+    out: Path,
+    audience: Audience,
+    *,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    trust_code: bool = False,
 ) -> Summary:
     """Work on the sweep in `out` until nothing is left to take."""
-    first = check_points(sweep, data_dir)
+    first = check_points(sweep, data_dir, trust_code)
     store = Store(out, sweep, _settings(sweep, first))
     while (claim := store.take()) is not None:
         recipe = recipe_at(sweep, claim.point, data_dir, f"{sweep.name}-{claim.number:04d}")
-        words = _run(sweep, store, claim, recipe, audience.trial(claim, sweep.planned), device)
+        words = _run(sweep, store, claim, recipe, audience.trial(claim, sweep.planned), device, trust_code)
         with store.alone():
             write_summary(out, summarize(sweep, store), lambda point: recipe_at(sweep, point, data_dir))
         audience.ended(claim, words)
@@ -53,7 +59,9 @@ def _settings(sweep: Sweep, first: Recipe) -> dict[str, Any]:
     return settings
 
 
-def _run(sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Listener, device: str) -> str:
+def _run(
+    sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Listener, device: str, trust_code: bool
+) -> str:
     """Train a trial and tell the store how it ended; returns that in words."""
 
     def watch(record: dict[str, Any]) -> None:
@@ -62,7 +70,16 @@ def _run(sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Lis
 
     steps = sweep.budget.steps if sweep.budget else None
     try:
-        result = train_run(recipe, claim.run, listener, steps=steps, device=device, resume=True, followers=[watch])
+        result = train_run(
+            recipe,
+            claim.run,
+            listener,
+            steps=steps,
+            device=device,
+            resume=True,
+            followers=[watch],
+            trust_code=trust_code,
+        )
     except Behind:
         store.finish(claim, "PRUNED")
         return "stopped: it falls behind the others"
