@@ -69,7 +69,9 @@ class Importer:
             )
         if address not in self.classes:
             name, _, attribute = address.partition(":")
-            module = self._module(name)
+            with self._on_path():
+                self._refuse_namesake(name.partition(".")[0])
+                module = self._module(name)
             if not hasattr(module, attribute):
                 near = difflib.get_close_matches(attribute, vars(module), n=1)
                 hint = f"; did you mean '{name}:{near[0]}'?" if near else ""
@@ -81,9 +83,7 @@ class Importer:
 
     def _module(self, name: str) -> ModuleType:
         try:
-            with self._on_path():
-                self._refuse_namesake(name.partition(".")[0])
-                return importlib.import_module(name)
+            return importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise ValueError(f"the module {name!r} needs {error.name!r}, which is not installed") from None
@@ -92,8 +92,6 @@ class Importer:
                 f"there is no module {name!r} on Python's path{searched}; install it, put it beside the recipe, "
                 "or name its folder by PYTHONPATH"
             ) from None
-        except ValueError:
-            raise
         except Exception as error:  # whatever a module of somebody else may raise while it is imported
             raise ValueError(f"the module {name!r} cannot be imported ({type(error).__name__}: {error})") from None
 
