@@ -89,7 +89,10 @@ def test_a_run_records_the_code_and_the_recipe_reads_back(place: Path, run: Path
     assert code["own_parts:FocalConfig"]["version"] == "1.5"
     read, written = (load_recipe(file).with_code(True, "x")[0] for file in (place / "recipe.toml", run / "recipe.toml"))
     assert read == written
-    assert str(place) not in (run / "model" / "README.md").read_text()
+    card = (run / "model" / "README.md").read_text()
+    assert str(place) not in card
+    assert 'weft.load(".", trust_code=True)' in card
+    assert "own_parts:FocalConfig, own_parts:GatedConfig, own_parts:SumConfig" in card
 
 
 @pytest.mark.parametrize("name", ["train", "check"])

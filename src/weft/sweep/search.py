@@ -1,12 +1,14 @@
 """Runs the trials of a sweep, one after the other, beside any number of other processes that do the same."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from weft.foundation.errors import Interrupted, RunError
+from weft.foundation.own_code import SourceFile
 from weft.recipes.recipe import Recipe
 from weft.run import train_run
 from weft.sweep.config import Sweep, check_points, recipe_at
@@ -36,7 +38,8 @@ def run_sweep(
 ) -> Summary:
     """Work on the sweep in `out` until nothing is left to take."""
     first = check_points(sweep, data_dir, trust_code)
-    store = Store(out, sweep, _settings(sweep, first))
+    _, code = first.with_code(trust_code, sweep.base)
+    store = Store(out, sweep, _settings(sweep, first, code))
     while (claim := store.take()) is not None:
         recipe = recipe_at(sweep, claim.point, data_dir, f"{sweep.name}-{claim.number:04d}")
         words = _run(sweep, store, claim, recipe, audience.trial(claim, sweep.planned), device, trust_code)
@@ -52,10 +55,11 @@ def run_sweep(
     return found
 
 
-def _settings(sweep: Sweep, first: Recipe) -> dict[str, Any]:
+def _settings(sweep: Sweep, first: Recipe, code: Mapping[str, SourceFile]) -> dict[str, Any]:
     """What makes two sweeps the same: all but the number of trials."""
+    own = {"code": {address: source.sha256 for address, source in code.items()}} if code else {}
     asked = sweep.model_dump(mode="json", exclude={"trials"}, exclude_none=True)
-    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content()}))
+    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content(), **own}))
     return settings
 
 
