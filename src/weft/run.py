@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from weft.build import assemble
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.errors import RunError
+from weft.foundation.own_code import code_digests
 from weft.recipes.recipe import Recipe, recipe_toml
 from weft.report.page import write_report
 from weft.runs.environment import environment
@@ -40,16 +41,14 @@ def train_run(
     """Train a recipe into a run folder and return what is in its result.json.
 
     `followers` get every record of the run's log, and may end the run by an exception of their own.
-    `allow_trackers` are the addresses that the recipe may send its log to; `trust_code` allows it to name code. Of several `processes` each calls this;
-    the first one alone writes and gets the result.
+    `allow_trackers` are the addresses that the recipe may send its log to; `trust_code` allows it to name code. Of
+    several `processes` each calls this; the first one alone writes and gets the result.
     """
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes)
         recipe, network, plan = made.recipe, made.network, made.plan
         content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
-        settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content}
-        if made.code:
-            settings["code"] = {address: source.sha256 for address, source in made.code.items()}
+        settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content, **code_digests(made.code)}
         if resume:
             refuse_other_run(out, settings)
         wanted = recipe.trackers if processes.leads else ()

@@ -5,7 +5,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -45,6 +45,12 @@ class SourceFile:
     sha256: str
     version: str | None
     """of the installed package that it belongs to, or its module's `__version__`"""
+
+
+def code_digests(sources: Mapping[str, SourceFile]) -> dict[str, dict[str, str]]:
+    """What must not change between a start and a resume: `{"code": {address: sha256}}`, or nothing without code."""
+    digests = {address: source.sha256 for address, source in sources.items()}
+    return {"code": digests} if digests else {}
 
 
 class Importer:

@@ -36,8 +36,8 @@ class Recipe(ModelConfig):
 
     model_config = ConfigDict(extra="forbid")
     written = tuple(
-        "name body code seed epochs max_length dropout body_dropout segments patience dev_rows calibrate trackers tasks "
-        "schedule trainable phases weighting surgery penalties optimizer checkpoint log".split()
+        "name body code seed epochs max_length dropout body_dropout segments patience dev_rows calibrate trackers "
+        "tasks schedule trainable phases weighting surgery penalties optimizer checkpoint log".split()
     )
     epochs: int = Field(ge=1)
     """passes as the schedule counts them, in total"""

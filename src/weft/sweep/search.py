@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft.foundation.errors import Interrupted, RunError
-from weft.foundation.own_code import SourceFile
+from weft.foundation.own_code import SourceFile, code_digests
 from weft.recipes.recipe import Recipe
 from weft.run import train_run
 from weft.sweep.config import Sweep, check_points, recipe_at
@@ -57,9 +57,8 @@ def run_sweep(
 
 def _settings(sweep: Sweep, first: Recipe, code: Mapping[str, SourceFile]) -> dict[str, Any]:
     """What makes two sweeps the same: all but the number of trials."""
-    own = {"code": {address: source.sha256 for address, source in code.items()}} if code else {}
     asked = sweep.model_dump(mode="json", exclude={"trials"}, exclude_none=True)
-    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content(), **own}))
+    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content(), **code_digests(code)}))
     return settings
 
 

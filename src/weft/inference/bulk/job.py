@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from weft.foundation.errors import Interrupted, RunError, UserError
+from weft.foundation.own_code import code_digests
 from weft.inference.bulk import SHARD_ROWS
 from weft.inference.bulk.executors import Answerer, Executor, Local, Shard
 from weft.inference.bulk.formats import choose_format
@@ -130,8 +131,7 @@ class Job:
 
     def _identity(self, texts: Texts, digest: str, model: Model) -> dict[str, Any]:
         """What decides the output: shards of anything else are of no use."""
-        code = {"code": {address: source.sha256 for address, source in model.code.items()}} if model.code else {}
-        return code | {
+        return code_digests(model.code) | {
             "format": FORMAT,
             "input": texts.digest(),
             "model": digest,
