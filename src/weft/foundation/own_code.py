@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -133,10 +134,15 @@ def _source(module: ModuleType) -> SourceFile | None:
     digest = sha256(Path(file))
     if _READ.setdefault(file, digest) != digest:
         raise ValueError(f"{file} has changed since this process imported it; start a new process")
-    top = module.__name__.partition(".")[0]
-    distributions = metadata.packages_distributions().get(top)
+    distributions = _distributions().get(module.__name__.partition(".")[0])
     version = metadata.version(distributions[0]) if distributions else getattr(module, "__version__", None)
     return SourceFile(file, digest, None if version is None else str(version))
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Module -> the installed packages that have it. It takes a second to look through all of them."""
+    return metadata.packages_distributions()
 
 
 def _file(module: ModuleType) -> str:
