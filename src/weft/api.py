@@ -38,12 +38,14 @@ def train(
     device: str = "auto",
     resume: bool = False,
     allow_trackers: Sequence[str] = (),
+    trust_code: bool = False,
     listener: Listener | None = None,
 ) -> Model:
     """Train a recipe (a file, a shipped name or a Recipe) into the folder `out` and load the result.
 
     `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps;
-    `allow_trackers` are the addresses that the recipe may send its log to. In a script that
+    `allow_trackers` are the addresses that the recipe may send its log to. `trust_code` allows the
+    recipe to name code of your own by `use`, which is imported. In a script that
     torchrun starts, all of its processes train one run together.
     """
     if not isinstance(recipe, Recipe):
@@ -61,9 +63,10 @@ def train(
             device=device,
             resume=resume,
             allow_trackers=allow_trackers,
+            trust_code=trust_code,
             processes=processes,
         )
-    return load(out, device)
+    return load(out, device, trust_code=trust_code)
 
 
 def predict_file(
@@ -78,18 +81,19 @@ def predict_file(
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
     raw_csv: bool = False,
+    trust_code: bool = False,
     listener: job.Listener | None = None,
 ) -> int:
     """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
 
     `task` is one task, several, or None for all, which are answered in one pass. `keep_columns` are the columns of the
     input that pass through to the output, all by default, `[]` for none. `on_empty` is "error", "skip" or "keep";
-    defaults to the rule of each task.
+    defaults to the rule of each task. `trust_code` allows the model to name code, which is imported.
     """
     require_writable(Path(output))
     tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
     work = Answers(tasks, on_empty, None if keep_columns is None else tuple(keep_columns))
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv)
+    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv, trust_code)
     return asked.run(listener or job.Quiet())
 
 
@@ -103,9 +107,11 @@ def embed_file(
     device: str = "auto",
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
+    trust_code: bool = False,
     listener: job.Listener | None = None,
 ) -> int:
     """A vector for every row, as `weft embed`; returns the number of rows."""
     require_writable(Path(output), VECTOR_ENDINGS)
-    asked = job.Job(Path(model), Vectors(task, on_empty), Path(source), Path(output), device, executor, shard_rows)
+    work = Vectors(task, on_empty)
+    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, trust_code=trust_code)
     return asked.run(listener or job.Quiet())

@@ -25,6 +25,7 @@ from weft.data.tokenizer import Tokenizer
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
+from weft.foundation.own_code import SourceFile
 from weft.inference.engine import Engine, TorchEngine
 from weft.inference.evaluate import evaluate
 from weft.inference.joint import Ask
@@ -68,13 +69,15 @@ class Model:
         config: ModelConfig,
         labels: dict[str, Labels],
         temperatures: Mapping[str, float] | None = None,
+        code: Mapping[str, SourceFile] | None = None,
     ) -> None:
-        """`temperatures` by task, for a model that was calibrated."""
+        """`temperatures` by task, for a model that was calibrated; `code`: the files of parts named by `use`."""
         self.engine = engine
         self.tokenizer = tokenizer
         self.config = config
         self.labels = labels
         self.temperatures = dict(temperatures or {})
+        self.code = dict(code or {})
 
     @property
     def tasks(self) -> list[str]:
@@ -311,16 +314,24 @@ def _dataset(source: TaskFiles, given: Given, labels: Labels, folder: Path) -> D
         raise UserError(f"files[{source.task!r}]: {str(error).replace(str(path), 'the table')}") from None
 
 
-def load(folder: str | Path, device: str = "auto") -> Model:
-    """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it."""
+def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) -> Model:
+    """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it.
+
+    A model whose pooling, head or loss is named by `use` needs that code to answer. It is imported only with
+    `trust_code`; without it, such a model raises UserError. An ONNX folder needs no code.
+    """
     path = model_folder(Path(folder))
     made = read_model(path)
-    engine = _onnx_engine if is_onnx_folder(path) else _torch_engine
+    engine, config = _onnx_engine, made.config
+    code: dict[str, SourceFile] = {}
+    if not is_onnx_folder(path):
+        engine = _torch_engine
+        config, code = config.answering().with_code(trust_code, str(path / "weft.json"))
     tokenizer = Tokenizer.load(path)
     if (path / "config.json").is_file():  # an ONNX folder has none
         tokenizer.require_fits(read_shape(path).vocabulary)
-    ready = engine(path, made.config, made.labels, device)
-    return Model(ready, tokenizer, made.config, made.labels, made.temperatures)
+    ready = engine(path, config, made.labels, device)
+    return Model(ready, tokenizer, config, made.labels, made.temperatures, code)
 
 
 def _torch_engine(folder: Path, config: ModelConfig, labels: dict[str, Labels], device: str) -> Engine:

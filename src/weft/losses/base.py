@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from weft.foundation.errors import UserError
+from weft.foundation.parts import Part
 from weft.kinds.labels import Labels
 from weft.nn.heads.base import Bounds
 
@@ -35,6 +36,14 @@ class Loss(nn.Module, ABC):
     @abstractmethod
     def read(self, output: Tensor) -> Tensor:
         """[n, classes] probabilities, or [n] numbers for a regression"""
+
+
+class LossOptions(Part):
+    """The base of all config classes of losses."""
+
+    @abstractmethod
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> Loss:
+        """A loss for the labels of `task` on numbers within `bounds`; UserError `tasks.TASK.loss: ...` if none fits."""
 
 
 def refuse(name: str, labels: Labels, task: str, expected: str) -> UserError:

@@ -6,10 +6,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.foundation.config import Config
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
-from weft.losses.base import Loss, refuse, refuse_bounds
+from weft.losses.base import Loss, LossOptions, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
 
 
@@ -40,7 +39,7 @@ class CosineEmbedding(Loss):
         return low + closeness * (high - low)
 
 
-class CosineEmbeddingConfig(Config):
+class CosineEmbeddingConfig(LossOptions):
     name: Literal["cosine-embedding"] = "cosine-embedding"
     cut: float | None = None
     """labels from here on mean similar, in the label's own units; the middle of the range unless said"""

@@ -6,9 +6,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from weft.foundation.config import Config
 from weft.kinds.labels import Labels
-from weft.losses.base import Loss, refuse
+from weft.losses.base import Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
 
 
@@ -28,7 +27,7 @@ class CrossEntropy(Loss):
         return output.softmax(dim=1)
 
 
-class CrossEntropyConfig(Config):
+class CrossEntropyConfig(LossOptions):
     name: Literal["cross-entropy"] = "cross-entropy"
     smoothing: float = Field(default=0.0, ge=0, lt=1)
     """label smoothing"""

@@ -5,9 +5,8 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.foundation.config import Config
 from weft.kinds.labels import Labels
-from weft.losses.base import TINY, Loss, refuse
+from weft.losses.base import TINY, Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
 
 
@@ -33,7 +32,7 @@ class DualObjective(Loss):
         return shares / shares.sum(dim=1, keepdim=True)
 
 
-class DualObjectiveConfig(Config):
+class DualObjectiveConfig(LossOptions):
     name: Literal["dual-objective"] = "dual-objective"
     reduction: Literal["sum", "mean"] = "sum"
     """over the classes: the report's formula sums, its prose averages"""

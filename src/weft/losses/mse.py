@@ -4,9 +4,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.foundation.config import Config
 from weft.kinds.labels import Labels
-from weft.losses.base import Loss, refuse, refuse_bounds
+from weft.losses.base import Loss, LossOptions, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
 
 
@@ -22,7 +21,7 @@ class MeanSquaredError(Loss):
         return output[:, 0]
 
 
-class MeanSquaredErrorConfig(Config):
+class MeanSquaredErrorConfig(LossOptions):
     name: Literal["mse"] = "mse"
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> MeanSquaredError:

@@ -6,9 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.foundation.config import Config
 from weft.kinds.labels import Labels
-from weft.losses.base import TINY, Loss, refuse
+from weft.losses.base import TINY, Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
 
 
@@ -35,7 +34,7 @@ class OrdinalLog(Loss):
         return output.softmax(dim=1)
 
 
-class OrdinalLogConfig(Config):
+class OrdinalLogConfig(LossOptions):
     name: Literal["ordinal-log"] = "ordinal-log"
     alpha: float = Field(default=1.5, ge=0)
     """how much faster than the distance the cost grows"""

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from weft.foundation.errors import UserError
+from weft.foundation.own_code import names_code
 from weft.foundation.values import Window
 from weft.kinds import KINDS
 from weft.kinds.probability import ProbabilityKind
@@ -109,6 +110,8 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
             found.append(f"{key}: has no effect, because every phase sets its own")
     if recipe.calibrate and not any(isinstance(KINDS[task.kind], ProbabilityKind) for task in recipe.tasks.values()):
         found.append("calibrate: has no effect, because no task has classes")
+    if recipe.code is not None and not names_code(recipe.content()):
+        found.append("code: has no effect, because no part of the recipe is named by `use`")
     if recipe.optimizer.gradient_checkpointing and not _trains_body(recipe):
         found.append("optimizer.gradient_checkpointing: has no effect, because the body is frozen")
     return found

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from weft.foundation.parts import Part
 from weft.kinds.labels import Labels
 
 Run = Callable[[Tensor, int], Tensor]
@@ -24,6 +25,14 @@ class Regularizer(nn.Module, ABC):
     @abstractmethod
     def forward(self, run: Run, embedded: Tensor, output: Tensor, divergence: "Divergence") -> Tensor:
         """`embedded` [t, w] is what entered the body and `output` [n, k] what came out -> [n], weighted"""
+
+
+class RegularizerOptions(Part):
+    """The base of all config classes of regularizers."""
+
+    @abstractmethod
+    def build(self) -> Regularizer:
+        """A regularizer for one task."""
 
 
 class Divergence:

@@ -134,13 +134,17 @@ def _limits(recipe: ModelConfig) -> str:
 def _loading(recipe: ModelConfig) -> str:
     first = next(iter(recipe.tasks))
     second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
+    parts = [part for task in recipe.tasks.values() for part in (task.pooling, task.head, task.chosen_loss)]
+    addresses = sorted({part.use for part in parts if part.use is not None})
+    trust = ", trust_code=True" if addresses else ""
+    needed = f"\nIt needs code that is not in this folder: {', '.join(addresses)}. Read it before you trust it.\n"
     return f"""```python
 import weft
 
-model = weft.load(".")
+model = weft.load("."{trust})
 model.predict("{first}", ["..."]{second})
 ```
-
+{needed if addresses else ""}
 `transformers.AutoModel.from_pretrained` opens the same folder as a plain BERT body, without the heads.
 """
 
@@ -156,4 +160,4 @@ def _public_recipe(recipe: ModelConfig) -> str:
         files = {s: Path(f).name for s in ("train", "dev", "test") if (f := getattr(task.data, s)) is not None}
         data = task.data if task.data.hub is not None else task.data.model_copy(update=files)
         tasks[name] = task.model_copy(update={"data": data})
-    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe)}).content())
+    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content())

@@ -156,14 +156,20 @@ def recipe_at(sweep: Sweep, point: Point, data_dir: Path | None, name: str | Non
     return load_recipe(sweep.base, settings=settings, data_dir=data_dir)
 
 
-def check_points(sweep: Sweep, data_dir: Path | None) -> Recipe:
+def check_points(sweep: Sweep, data_dir: Path | None, trust_code: bool = False) -> Recipe:
     """Refuse a value that the recipe refuses, before anything is trained; returns the recipe at the first point."""
+
+    def checked(point: Point) -> Recipe:
+        recipe = recipe_at(sweep, point, data_dir)
+        recipe.with_code(trust_code, sweep.base)
+        return recipe
+
     ends = {key: (space.low, space.high) if isinstance(space, Range) else space for key, space in sweep.search.items()}
     first = {key: values[0] for key, values in ends.items()}
-    recipe = recipe_at(sweep, first, data_dir)
+    recipe = checked(first)
     for key, values in ends.items():
         for value in values[1:]:
-            recipe_at(sweep, {**first, key: value}, data_dir)
+            checked({**first, key: value})
     _check_metric(sweep, recipe)
     if sweep.prune and recipe.epochs == 1:
         raise UserError("prune: the recipe has one epoch, so trials are scored at their end alone; leave `prune` out")

@@ -1,14 +1,16 @@
 """A task as a recipe writes it."""
 
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 from weft.data.config import DataField
 from weft.data.readings import Reading
-from weft.foundation.config import Config, check_names
+from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
+from weft.foundation.own_code import Importer, SourceFile, names_code, trusts_code
 from weft.kinds import KINDS, KindName
 from weft.kinds.cells import canonical
 from weft.losses import LossConfig
@@ -105,6 +107,8 @@ class ModelConfig(Config):
     """how reports call it"""
     body: str = "packaged:minilm-l6"
     """a folder in Hugging Face's layout, a hub id, or packaged:minilm-l6"""
+    code: str | None = None
+    """Folder of the modules that `use` names, besides Python's own path. Defaults to the recipe's folder."""
     seed: int = Field(default=11711, ge=0)
     """every random draw follows from it"""
     max_length: int = Field(default=128, ge=8)
@@ -129,3 +133,20 @@ class ModelConfig(Config):
         """Plain values, as JSON has them; what is not set is left out."""
         content: Content = self.model_dump(mode="json", exclude_none=True)
         return {key: content[key] for key in self.written or content if key in content}
+
+    def with_code(self, trust_code: bool, where: str) -> tuple[Self, dict[str, SourceFile]]:
+        """The same with every part that `use` names imported and validated, and the files that define them.
+
+        UserError, before anything is imported, if there is such a part and the user does not trust it; `where` is what
+        messages call the file.
+        """
+        content = self.content()
+        if not names_code(content):
+            return self, {}
+        importer = Importer(trusts_code(trust_code), Path(self.code) if self.code else None)
+        return parse(type(self), content, where, importer), importer.sources
+
+    def answering(self) -> Self:
+        """The same without what acts in training alone."""
+        tasks = {name: task.model_copy(update={"regularizer": None}) for name, task in self.tasks.items()}
+        return self.model_copy(update={"tasks": tasks})
