@@ -54,7 +54,7 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     low, high = bounds or (-3.0, 3.0)
     generator = torch.Generator().manual_seed(0)
     output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
-    target = np.array([labels.target(cell) for cell in cells], dtype=labels.kind.target_type)
+    target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
     losses = loss(output, torch.from_numpy(target))
     require(losses.shape == (ROWS,), f"{where}: gives losses of shape {list(losses.shape)}, expected one for each row")
     require(torch.isfinite(losses).all(), f"{where}: gives losses that are not finite: {losses.tolist()}")
