@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 
 from weft.build import assemble
 from weft.evaluation.scoring import Evaluation
+from weft.foundation.content import Content
 from weft.foundation.errors import RunError
 from weft.recipes.recipe import Recipe, recipe_toml
 from weft.report.page import write_report
@@ -15,6 +15,7 @@ from weft.runs.environment import environment
 from weft.runs.folder import Bystander, RunFolder
 from weft.runs.model_folder import save_model
 from weft.runs.predictions import save_predictions
+from weft.runs.records import RunResult
 from weft.runs.result import run_result
 from weft.schedules.plan import Plan
 from weft.trackers.follower import Follower
@@ -32,15 +33,15 @@ def train_run(
     steps: int | None = None,
     device: str = "auto",
     resume: bool = False,
-    followers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    followers: Sequence[Callable[[Content], None]] = (),
     allow_trackers: Sequence[str] = (),
     processes: Processes = SOLO,
-) -> dict[str, Any]:
+) -> RunResult | None:
     """Train a recipe into a run folder and return what is in its result.json.
 
-    `followers` get every record of the run's log, and may end the run by an exception of their own.
+    `followers` get every record of the run's log as plain values, and may end the run by an exception of their own.
     `allow_trackers` are the addresses that the recipe may send its log to. Of several `processes` each calls this;
-    the first one alone writes and gets the result.
+    the first one alone writes and gets the result, the others None.
     """
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, processes=processes)
@@ -57,7 +58,7 @@ def train_run(
     run.followers += [*tracking, *followers]
     try:
         run.write_text("recipe.toml", recipe_toml(recipe))
-        run.write_json("environment.json", environment(made.step.device) | {"processes": processes.count})
+        run.write_json("environment.json", environment(made.step.device, processes.count))
         for note in made.notes:
             listener.noted(note)
         train = {name: task.train for name, task in made.data.items()}
@@ -88,10 +89,11 @@ def train_run(
         )
         progress = trainer.fit()
         if not processes.leads:
-            return {}
+            return None
         _say_how_it_ended(recipe, progress, plan, listener)
-        result = run_result(recipe, run, network, progress.seconds, progress.tokens)
-        result["planned_steps"] = plan.steps
+        result = run_result(
+            recipe, run, network, seconds=progress.seconds, tokens=progress.tokens, planned_steps=plan.steps
+        )
         run.write_json("result.json", result)
         write_report([out], out / "report.html")
         return result

@@ -40,6 +40,7 @@ def demo(
         result = train_run(load_recipe("starter"), folder, watcher)
     finally:
         watcher.close()
+    assert result is not None, "one process leads itself"
     show_result(console, result, folder)
 
     model = load(folder)

@@ -11,9 +11,9 @@ from weft.foundation.errors import RunError, UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.foundation.content import Content
     from weft.study.executors import Executor
     from weft.study.format import Source
+    from weft.study.records import StudyResult
 
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command goes on in it.")
@@ -79,7 +79,7 @@ def run(
     assert out is not None
     result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True))
     _show(console, result, out)
-    if not any(arm["seeds"] for arm in result["arms"].values()):
+    if not any(arm.seeds for arm in result.arms.values()):
         raise RunError(f"{out}: no run came to its end; what each said is in {out / 'logs'}")
 
 
@@ -103,7 +103,7 @@ def _list() -> None:
             typer.echo(f"{'':<{width}}    {claim.text}")
 
 
-def _show(console: "Console", result: "Content", out: Path) -> None:
+def _show(console: "Console", result: "StudyResult", out: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -118,8 +118,8 @@ def _show(console: "Console", result: "Content", out: Path) -> None:
         console.print()
         console.print(table)
     console.print()
-    for claim in result["claims"]:
-        console.print(Text.assemble((claim["verdict"], "bold"), f"  {tables.claim_line(claim)}"), soft_wrap=True)
+    for claim in result.claims:
+        console.print(Text.assemble((claim.verdict, "bold"), f"  {tables.claim_line(claim)}"), soft_wrap=True)
     for note in tables.problems(result):
         console.print(f"note: {note}", style="yellow", soft_wrap=True)
     console.print(f"{out / 'study.html'} has all tables; study.md, study.json and runs/ lie beside it", soft_wrap=True)

@@ -61,5 +61,5 @@ def train(
             ) from None
         finally:
             watcher.close()
-        if processes.leads:
+        if result is not None:
             show_result(console, result, out)

@@ -17,9 +17,9 @@ from weft.export.outcome import Outcome, Quantization
 from weft.export.source import Source
 from weft.export.tokenizer_file import save_tokenizer
 from weft.foundation.errors import UserError
+from weft.foundation.records import without_nan
 from weft.inference.model import load
 from weft.inference.onnx_engine import HEADS, graph_file
-from weft.runs.folder import without_nan
 from weft.runs.model_folder import read_settings, write_settings
 
 OPSET = 20

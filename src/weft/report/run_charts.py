@@ -98,7 +98,7 @@ def _best(run: Run, view: str, unit: tuple[float, str]) -> list[Rule]:
     """Where the model that was kept stands."""
     if run.best is None:
         return []
-    return [Rule(x=run.best["step"] if view == "step" else run.best["seconds"] / unit[0], label="kept")]
+    return [Rule(x=run.best.step if view == "step" else run.best.seconds / unit[0], label="kept")]
 
 
 def sharing_charts(run: Run) -> list[Chart]:
@@ -106,7 +106,7 @@ def sharing_charts(run: Run) -> list[Chart]:
     charts: list[Chart] = []
     tasks = run.task_names
     if run.steps:
-        last = float(run.steps[-1]["step"])
+        last = float(run.steps_done)
         charts.append(
             Grid(
                 "fed",

@@ -3,23 +3,25 @@
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from weft.runs.records import RunEnvironment
 
-def environment(device: torch.device) -> dict[str, Any]:
-    """Where a run was made: exact repetition is promised for equal values."""
+
+def environment(device: torch.device, processes: int) -> RunEnvironment:
+    """What environment.json says of this machine."""
     packages = ("weft", "torch", "tokenizers", "safetensors", "numpy", "torchjd")
-    return {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processor": _processor(),
-        "device": str(device),
-        "threads": torch.get_num_threads(),
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "packages": {name: metadata.version(name) for name in packages},
-    }
+    return RunEnvironment(
+        python=platform.python_version(),
+        system=platform.platform(),
+        processor=_processor(),
+        device=str(device),
+        threads=torch.get_num_threads(),
+        capability=torch.backends.cpu.get_cpu_capability(),
+        packages={name: metadata.version(name) for name in packages},
+        processes=processes,
+    )
 
 
 def _processor() -> str:

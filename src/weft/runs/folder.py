@@ -1,16 +1,15 @@
 """The folder of one run: who may write into it, and its log."""
 
 import fcntl
-import json
-import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from weft.foundation.atomic import open_in_place, require_no_links, write_whole
+from weft.foundation.atomic import open_in_place, require_no_links, sync, write_whole
+from weft.foundation.content import Content
 from weft.foundation.errors import UserError
-from weft.foundation.atomic import sync
+from weft.foundation.records import Record, to_json
+from weft.runs.records import LogRecord
 
 
 class RunFolder:
@@ -35,8 +34,8 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
-        self.followers: list[Callable[[dict[str, Any]], None]] = []
-        """who else gets every record of the log"""
+        self.followers: list[Callable[[Content], None]] = []
+        """who else gets every record of the log, as plain values"""
         self.recover()
 
     def close(self) -> None:
@@ -53,11 +52,11 @@ class RunFolder:
         with open_in_place(self.metrics, "a") as handle:
             handle.truncate(size)
 
-    def log(self, record: dict[str, Any]) -> None:
+    def log(self, record: LogRecord) -> None:
         with open_in_place(self.metrics, "a") as handle:
-            handle.write(json.dumps(without_nan(record), allow_nan=False) + "\n")
+            handle.write(to_json(record) + "\n")
         for follow in self.followers:
-            follow(record)
+            follow(record.plain())
 
     def metrics_size(self) -> int:
         """Bytes in the log, all of them on the disk."""
@@ -69,8 +68,8 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> None:
         write_whole(self.path / name, text)
 
-    def write_json(self, name: str, content: Any) -> None:
-        write_whole(self.path / name, json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n")
+    def write_json(self, name: str, record: Record) -> None:
+        write_whole(self.path / name, to_json(record, indent=2) + "\n")
 
     def replace_folder(self, name: str, write: Callable[[Path], None]) -> None:
         """Write a folder under another name and swap it in; `recover` mends a swap that was cut off."""
@@ -113,13 +112,6 @@ class Bystander(RunFolder):
 
     def close(self) -> None: ...
     def cut_metrics(self, size: int) -> None: ...
-    def log(self, record: dict[str, Any]) -> None: ...
+    def log(self, record: LogRecord) -> None: ...
     def write_text(self, name: str, text: str) -> None: ...
-    def write_json(self, name: str, content: Any) -> None: ...
-
-
-def without_nan(value: Any) -> Any:
-    """An undefined score is null in JSON, which has no NaN."""
-    if isinstance(value, dict):
-        return {key: without_nan(inner) for key, inner in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    def write_json(self, name: str, record: Record) -> None: ...

@@ -19,6 +19,7 @@ from weft.recipes.check import duration, estimate_scoring, estimate_seconds, tim
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
 from weft.study.format import Arm, Budget, Source, Study
+from weft.study.records import RowsSeen
 
 SAMPLED = 2000
 """windows of a plan that are counted to turn a budget of examples or tokens into steps"""
@@ -33,7 +34,7 @@ class PlannedArm:
     name: str
     recipe: Recipe
     steps: int
-    train_rows: dict[str, "RowsSeen"]
+    train_rows: dict[str, RowsSeen]
     training: float
     """about how many seconds the steps of one run take here"""
     scoring: float
@@ -51,18 +52,6 @@ class PlannedArm:
     def seconds(self) -> float:
         """about how long one run takes here"""
         return self.training + self.scoring
-
-
-@dataclass(frozen=True)
-class RowsSeen:
-    """The train rows of a task that a run sees, counted over its plan with the recipe's own seed."""
-
-    of: int
-    """rows that there are"""
-    distinct: int
-    """rows that are seen at least once"""
-    drawn: int
-    """rows that are seen, each counted as often as it is"""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Runs a study: what is done is skipped, what fails is recorded, and the rest goes on."""
 
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -11,15 +10,17 @@ from typing import Any
 import torch
 
 from weft.foundation.config import file_name
-from weft.foundation.content import Content, differences
+from weft.foundation.content import differences
 from weft.foundation.errors import Interrupted, UserError
 from weft.runs.folder import RunFolder
+from weft.runs.records import RunEnvironment, read_environment, read_result
 from weft.study.executors import Executor
 from weft.study.executors.base import Ended
 from weft.study.format import parse_study, study_content, study_toml
 from weft.study.outcomes import Outcomes, read_outcome
 from weft.study.page import study_page
 from weft.study.plan import PlannedArm, StudyPlan
+from weft.study.records import StudyResult
 from weft.study.result import study_result
 from weft.study.tables import markdown
 from weft.study.worker import Job, is_done
@@ -29,7 +30,7 @@ SHOWN, LETTERS = 6, 80
 """differences to another study that are shown, and letters of each value"""
 
 
-def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Content:
+def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> StudyResult:
     """Train what is missing, judge the claims, and write everything into `out`; returns study.json's content."""
     _refuse_other_study(plan, out)
     folder = RunFolder(out, resume=True)  # held by one process at a time
@@ -47,15 +48,15 @@ def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Cont
         folder.close()
 
 
-def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> Content:
+def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> StudyResult:
     """What study.json holds, from the run folders that are there."""
     runs = {}
-    environment: Content = {}
+    environment = RunEnvironment()
     for arm, seed in sorted(plan.runs(), key=lambda run: list(plan.arms).index(run[0].name)):
         folder = run_folder(out, arm, seed)
         if is_done(folder):
             runs[arm.name, seed] = read_outcome(folder, arm.metrics)
-            environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+            environment = read_environment(folder / "environment.json")
     return study_result(plan, Outcomes(runs), failures, environment)
 
 
@@ -123,10 +124,10 @@ def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | 
 def _news(ended: Ended) -> str:
     if ended.failure is not None:
         return f"{ended.job.name}: failed: {ended.failure} (all it said is in {ended.job.log})"
-    result: dict[str, Any] = json.loads((Path(ended.job.out) / "result.json").read_text(encoding="utf-8"))
-    scores = {task: next(iter(own.values())) for task, own in result["dev"].items()}
+    result = read_result(Path(ended.job.out) / "result.json")
+    scores = {task: next(iter(own.values())) for task, own in result.dev.items()}
     shown = "  ".join(f"{task} {'undefined' if value is None else f'{value:.3f}'}" for task, value in scores.items())
-    return f"{ended.job.name}: {shown}  ({result['seconds']:.0f} s)"
+    return f"{ended.job.name}: {shown}  ({result.seconds:.0f} s)"
 
 
 @contextmanager

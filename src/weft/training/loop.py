@@ -19,6 +19,7 @@ from weft.foundation.errors import Interrupted, RunError
 from weft.foundation.values import Window
 from weft.inference.evaluate import evaluate_network
 from weft.runs.folder import RunFolder
+from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
@@ -118,22 +119,21 @@ class Trainer:
         progress.step += 1
         progress.tokens += report.tokens
         self.run.log(
-            {
-                "event": "step",
-                "step": progress.step,
-                "epoch": self.plan.epoch(window.step),
-                "losses": report.losses,
-                **({"regularizers": report.terms} if report.terms else {}),
-                "lr": lr,
-                "norm": report.norm,
-                "tokens": report.tokens,
-                "weights": report.slopes,
-                "rows": _fingerprint(window),
-                "seconds": round(seconds, 3),
-            }
+            StepRecord(
+                step=progress.step,
+                epoch=self.plan.epoch(window.step),
+                losses=report.losses,
+                regularizers=report.terms,
+                lr=lr,
+                norm=report.norm,
+                tokens=report.tokens,
+                weights=report.slopes,
+                rows=_fingerprint(window),
+                seconds=round(seconds, 3),
+            )
         )
         if report.conflicts is not None:
-            self.run.log({"event": "conflicts", "step": progress.step, **vars(report.conflicts)})
+            self.run.log(ConflictsRecord(step=progress.step, **vars(report.conflicts)))
         self.listener.stepped(progress.step, report, seconds)
 
     def _enter_phase(self, number: int) -> None:
@@ -146,10 +146,9 @@ class Trainer:
             return
         progress = self.progress
         evaluation = self._selected(evaluate_network(self.network, self.dev, progress.step, self.step.device))
-        seen: dict[str, Any] = {"losses": evaluation.losses}
+        train = None
         if self.train_sample:
             train = evaluate_network(self.network, self.train_sample, progress.step, self.step.device)
-            seen |= {"train": train.scores, "train_losses": train.losses}
         # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
         worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
@@ -162,19 +161,20 @@ class Trainer:
         trained = {name: dataset for name, dataset in self.dev.items() if name not in self.untrained}
         warnings = dead_heads(evaluation, trained) if progress.step > 0 else []
         self.run.log(
-            {
-                "event": "evaluation",
-                "step": progress.step,
-                "epoch": self.plan.epoch(progress.step - 1) if progress.step else 0,
-                "dev": evaluation.scores,
-                "overall": evaluation.overall,
-                "selection": evaluation.selection,
-                "untrained": list(evaluation.untrained),
-                **seen,
-                "best": is_best,
-                "warnings": warnings,
-                "seconds": round(seconds, 3),
-            }
+            EvaluationRecord(
+                step=progress.step,
+                epoch=self.plan.epoch(progress.step - 1) if progress.step else 0,
+                dev=evaluation.scores,
+                overall=evaluation.overall,
+                selection=evaluation.selection,
+                untrained=evaluation.untrained,
+                losses=evaluation.losses,
+                train=None if train is None else train.scores,
+                train_losses=None if train is None else train.losses,
+                best=is_best,
+                warnings=tuple(warnings),
+                seconds=round(seconds, 3),
+            )
         )
         self.listener.evaluated(evaluation, is_best)
         for warning in warnings:

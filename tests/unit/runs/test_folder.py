@@ -1,9 +1,13 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from weft.foundation.errors import UserError
 from weft.runs.folder import RunFolder
+from weft.runs.records import ConflictsRecord, read_log
+
+CONFLICTS = ConflictsRecord(step=1, norms={"a": 1.0}, cosines={})
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -28,12 +32,12 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
 
 def test_the_log_is_cut_back(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, resume=True)
-    run.log({"step": 1})
+    run.log(CONFLICTS)
     size = run.metrics_size()
-    run.log({"step": 2})
+    run.log(replace(CONFLICTS, step=2))
     run.cut_metrics(size)
-    run.log({"step": 3})
-    assert run.metrics.read_text() == '{"step": 1}\n{"step": 3}\n'
+    run.log(replace(CONFLICTS, step=3))
+    assert [record.step for record in read_log(run.metrics)] == [1, 3]
     run.close()
 
 
@@ -68,7 +72,7 @@ def test_a_link_that_appears_later_is_not_followed(tmp_path: Path) -> None:
     for name in ("metrics.jsonl", "recipe.toml"):
         (run.path / name).symlink_to(tmp_path / "target")
     with pytest.raises(OSError, match="symbolic links"):
-        run.log({"step": 1})
+        run.log(CONFLICTS)
     run.write_text("recipe.toml", "x")
     assert not (tmp_path / "target").exists()
     run.close()
