@@ -57,17 +57,17 @@ def train_run(
     tracking = [Follower(tracker, listener.noted) for tracker in trackers]
     run.followers += [*tracking, *followers]
     try:
-        run.write_text("recipe.toml", recipe_toml(recipe))
-        run.write_json("environment.json", environment(made.step.device, processes.count))
+        run.write_text(run.paths.recipe, recipe_toml(recipe))
+        run.write_json(run.paths.environment, environment(made.step.device, processes.count))
         for note in made.notes:
             listener.noted(note)
         train = {name: task.train for name, task in made.data.items()}
         dev = {name: task.dev for name, task in made.data.items()}
 
         def save_best(evaluation: Evaluation) -> None:
-            run.replace_folder("predictions", lambda to: save_predictions(evaluation, dev, to))
+            run.replace_folder(run.paths.predictions, lambda to: save_predictions(evaluation, dev, to))
             run.replace_folder(
-                "model", lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
+                run.paths.model, lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
             )
 
         trainer = Trainer(
@@ -94,8 +94,8 @@ def train_run(
         result = run_result(
             recipe, run, network, seconds=progress.seconds, tokens=progress.tokens, planned_steps=plan.steps
         )
-        run.write_json("result.json", result)
-        write_report([out], out / "report.html")
+        run.write_json(run.paths.result, result)
+        write_report([out], run.paths.report)
         return result
     except (OSError, SafetensorError) as error:
         raise RunError(

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -14,6 +13,7 @@ from weft.evaluation.metrics import METRICS, explain, title
 from weft.evaluation.scoring import Evaluation
 from weft.evaluation.table import shown
 from weft.foundation.sanitize import for_terminal
+from weft.runs.folder import RunPaths
 from weft.runs.records import RunResult, UntrainedScores
 from weft.training import checkpoint
 from weft.training.step import StepReport
@@ -154,7 +154,7 @@ def marked(task: str, untrained: Collection[str]) -> str:
     return f"{task} (not trained)" if task in untrained else task
 
 
-def show_result(console: Console, result: RunResult, folder: Path) -> None:
+def show_result(console: Console, result: RunResult, run: RunPaths) -> None:
     """The end of a run: scores before and after, time, and where the model is."""
     before = result.before or UntrainedScores()
     console.print()
@@ -166,6 +166,6 @@ def show_result(console: Console, result: RunResult, folder: Path) -> None:
     planned = f" of {result.planned_steps:,}" if stopped_early else ""
     console.print(
         f"\n{result.steps:,}{planned} steps in {clock(result.seconds)}, best after step {result.best_step:,}. "
-        f"The model is in {folder / 'model'}, a report in {folder / 'report.html'}",
+        f"The model is in {run.model}, a report in {run.report}",
         soft_wrap=True,
     )

@@ -32,6 +32,7 @@ def train(
     from weft.cli.terminal import SafeConsole, Watcher, show_result
     from weft.recipes.recipe import load_recipe
     from weft.run import train_run
+    from weft.runs.folder import RunPaths
     from weft.training.distributed import join
 
     with join(device) as processes:
@@ -62,4 +63,4 @@ def train(
         finally:
             watcher.close()
         if result is not None:
-            show_result(console, result, out)
+            show_result(console, result, RunPaths(out))

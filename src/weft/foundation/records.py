@@ -17,7 +17,7 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
-class Record:
+class JsonRecord:
     """Base of the dataclasses that are written. The order of the fields is the order of the keys."""
 
     def plain(self) -> Content:
@@ -49,7 +49,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Record):
+    if isinstance(value, JsonRecord):
         return value.plain()
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}

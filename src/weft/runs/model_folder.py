@@ -19,6 +19,7 @@ from weft.foundation.config import parse
 from weft.foundation.content import read_json
 from weft.foundation.errors import UserError
 from weft.runs.card import model_card
+from weft.runs.folder import RunPaths
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
 from weft.tasks.store import save_weights
@@ -133,7 +134,7 @@ def _digest(content: dict[str, Any]) -> str:
 
 def model_folder(folder: Path) -> Path:
     """The `model` folder inside a run; any other folder is taken as it is."""
-    inside = folder / "model"
+    inside = RunPaths(folder).model
     return inside if (inside / "weft.json").exists() else folder
 
 

@@ -13,7 +13,7 @@ from weft.data.labels import Labels, Targets
 from weft.evaluation.plane import Plane
 from weft.evaluation.scoring import Evaluation
 from weft.evaluation.truth import Predictions, decide
-from weft.foundation.config import file_name
+from weft.runs.folder import answers_in
 
 ROWS_AT_ONCE = 8192
 """written as predictions, with their texts"""
@@ -23,7 +23,7 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
     """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
     for name, dataset in datasets.items():
         predictions, plane = evaluation.predictions[name], evaluation.planes[name]
-        with pq.ParquetWriter(folder / f"{file_name(name)}.parquet", _schema(dataset, plane)) as writer:
+        with pq.ParquetWriter(answers_in(folder, name), _schema(dataset, plane)) as writer:
             for start in range(0, len(dataset), ROWS_AT_ONCE):
                 rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
                 writer.write_table(pa.table(_columns(dataset, rows, predictions, plane), schema=writer.schema))

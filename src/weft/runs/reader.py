@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from weft.data.labels import Kind, Targets
 from weft.evaluation.metrics import DEFAULTS, METRICS
 from weft.evaluation.truth import Predictions, Truth, decide
-from weft.foundation.config import file_name
 from weft.foundation.errors import UserError
+from weft.runs.folder import RunPaths
 from weft.runs.records import (
     ConflictsRecord,
     EvaluationRecord,
@@ -166,20 +166,22 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def read_run(folder: Path, label: str | None = None) -> Run:
-    for name in ("recipe.toml", "metrics.jsonl"):
-        if not (folder / name).is_file():
-            raise UserError(f"{folder}: is not a run folder (it has no {name}); name a folder that `weft train` made")
-    text = (folder / "recipe.toml").read_text(encoding="utf-8")
+    paths = RunPaths(folder)
+    for file in (paths.recipe, paths.metrics):
+        if not file.is_file():
+            raise UserError(
+                f"{folder}: is not a run folder (it has no {file.name}); name a folder that `weft train` made"
+            )
+    text = paths.recipe.read_text(encoding="utf-8")
     try:
         recipe = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{folder / 'recipe.toml'}: is not TOML ({error})") from None
-    records = read_log(folder / "metrics.jsonl")
-    environment, result = folder / "environment.json", folder / "result.json"
-    labels = (_json(folder / "model" / "weft.json") or {}).get("labels", {})
+        raise UserError(f"{paths.recipe}: is not TOML ({error})") from None
+    records = read_log(paths.metrics)
+    labels = (_json(paths.model / "weft.json") or {}).get("labels", {})
     tasks = {}
     for name, config in recipe["tasks"].items():
-        file = folder / "predictions" / f"{file_name(name)}.parquet"
+        file = paths.answers(name)
         if file.is_file():
             tasks[name] = _task(name, config, labels.get(name, {}), file)
     return Run(
@@ -187,13 +189,13 @@ def read_run(folder: Path, label: str | None = None) -> Run:
         label=label or folder.resolve().name,
         recipe=recipe,
         recipe_text=text,
-        environment=read_environment(environment) if environment.is_file() else RunEnvironment(),
-        result=read_result(result) if result.is_file() else None,
+        environment=read_environment(paths.environment) if paths.environment.is_file() else RunEnvironment(),
+        result=read_result(paths.result) if paths.has_ended else None,
         steps=[record for record in records if isinstance(record, StepRecord)],
         evaluations=[record for record in records if isinstance(record, EvaluationRecord)],
         conflicts=[record for record in records if isinstance(record, ConflictsRecord)],
         tasks=tasks,
-        bias=_json(folder / "bias.json"),
+        bias=_json(paths.bias),
     )
 
 

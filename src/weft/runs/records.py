@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from weft.foundation.content import Content, read_json
 from weft.foundation.errors import UserError
-from weft.foundation.records import IF_ANY, Record, from_json
+from weft.foundation.records import IF_ANY, JsonRecord, from_json
 
 Number = int | float | None
 """An undefined number is NaN until it is written, and null in the file."""
@@ -18,7 +18,7 @@ TaskScores = Mapping[str, Mapping[str, Number]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogRecord(Record):
+class LogRecord(JsonRecord):
     """One line of metrics.jsonl."""
 
     event: ClassVar[str]
@@ -90,7 +90,7 @@ class ConflictsRecord(LogRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UntrainedScores(Record):
+class UntrainedScores(JsonRecord):
     """What the heads reached before training."""
 
     dev: TaskScores = field(default_factory=dict)
@@ -98,7 +98,7 @@ class UntrainedScores(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult(Record):
+class RunResult(JsonRecord):
     """result.json: what a run came to."""
 
     name: str
@@ -125,7 +125,7 @@ class RunResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunEnvironment(Record):
+class RunEnvironment(JsonRecord):
     """environment.json: where a run was made. Exact repetition is promised for equal values. Empty if unknown."""
 
     python: str = field(default="", metadata=IF_ANY)

@@ -14,7 +14,7 @@ def run_result(
     recipe: ModelConfig, run: RunFolder, network: Network, *, seconds: float, tokens: int, planned_steps: int
 ) -> RunResult:
     """What a run came to, read from its own log."""
-    records = read_log(run.metrics)
+    records = read_log(run.paths.metrics)
     evaluations = [record for record in records if isinstance(record, EvaluationRecord)]
     best = [record for record in evaluations if record.best][-1]
     before = [record for record in evaluations if record.step == 0]

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weft.foundation.content import Content
-from weft.foundation.records import IF_ANY, Record
+from weft.foundation.records import IF_ANY, JsonRecord
 from weft.runs.records import RunEnvironment, TaskScores
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimResult(Record):
+class ClaimResult(JsonRecord):
     """A claim, its verdict, and the figures behind it. A figure is None where nothing is known."""
 
     text: str
@@ -43,7 +43,7 @@ class ClaimResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricResult(Record):
+class MetricResult(JsonRecord):
     """One metric of an arm: mean over its seeds, 95 % interval, and every seed's value."""
 
     mean: float | None
@@ -53,13 +53,13 @@ class MetricResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostResult(Record):
+class CostResult(JsonRecord):
     mean: float
     seeds: dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArmCosts(Record):
+class ArmCosts(JsonRecord):
     """What the runs of an arm cost; empty for an arm of which no run came to its end."""
 
     seconds: CostResult | None = field(default=None, metadata=IF_ANY)
@@ -69,7 +69,7 @@ class ArmCosts(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedFigures(Record):
+class PublishedFigures(JsonRecord):
     """What a report printed for the recipe that an arm repeats."""
 
     recipe: str
@@ -81,7 +81,7 @@ class PublishedFigures(Record):
 
 
 @dataclass(frozen=True)
-class RowsSeen(Record):
+class RowsSeen(JsonRecord):
     """The train rows of a task that a run sees, counted over its plan with the recipe's own seed."""
 
     of: int
@@ -93,7 +93,7 @@ class RowsSeen(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArmResult(Record):
+class ArmResult(JsonRecord):
     changes: Content
     """recipe key -> value"""
     unset: tuple[str, ...]
@@ -112,7 +112,7 @@ class ArmResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DifferenceResult(Record):
+class DifferenceResult(JsonRecord):
     """An arm minus the baseline, by one metric."""
 
     arm: str
@@ -126,7 +126,7 @@ class DifferenceResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConflictResult(Record):
+class ConflictResult(JsonRecord):
     """Cosine similarity between the gradients of two tasks, over the seeds of an arm."""
 
     tasks: tuple[str, ...]
@@ -140,7 +140,7 @@ class ConflictResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyResult(Record):
+class StudyResult(JsonRecord):
     """All of study.json."""
 
     name: str

@@ -12,7 +12,7 @@ import torch
 from weft.foundation.config import file_name
 from weft.foundation.content import differences
 from weft.foundation.errors import Interrupted, UserError
-from weft.runs.folder import RunFolder
+from weft.runs.folder import RunFolder, RunPaths
 from weft.runs.records import RunEnvironment, read_environment, read_result
 from weft.study.executors import Executor
 from weft.study.executors.base import Ended
@@ -23,7 +23,7 @@ from weft.study.plan import PlannedArm, StudyPlan
 from weft.study.records import StudyResult
 from weft.study.result import study_result
 from weft.study.tables import markdown
-from weft.study.worker import Job, is_done
+from weft.study.worker import Job
 
 Said = Callable[[str], None]
 SHOWN, LETTERS = 6, 80
@@ -35,14 +35,14 @@ def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Stud
     _refuse_other_study(plan, out)
     folder = RunFolder(out, resume=True)  # held by one process at a time
     try:
-        folder.write_text("study.toml", study_toml(plan.study))
+        folder.write_text(out / "study.toml", study_toml(plan.study))
         for name in ("runs", "logs"):
             (out / name).mkdir(exist_ok=True)
         failures = _train_missing(plan, out, executor, say)
         result = collect(plan, out, failures)
-        folder.write_json("study.json", result)
-        folder.write_text("study.md", markdown(result))
-        folder.write_text("study.html", study_page(result))
+        folder.write_json(out / "study.json", result)
+        folder.write_text(out / "study.md", markdown(result))
+        folder.write_text(out / "study.html", study_page(result))
         return result
     finally:
         folder.close()
@@ -53,10 +53,10 @@ def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> StudyResult
     runs = {}
     environment = RunEnvironment()
     for arm, seed in sorted(plan.runs(), key=lambda run: list(plan.arms).index(run[0].name)):
-        folder = run_folder(out, arm, seed)
-        if is_done(folder):
-            runs[arm.name, seed] = read_outcome(folder, arm.metrics)
-            environment = read_environment(folder / "environment.json")
+        paths = RunPaths(run_folder(out, arm, seed))
+        if paths.has_ended:
+            runs[arm.name, seed] = read_outcome(paths.folder, arm.metrics)
+            environment = read_environment(paths.environment)
     return study_result(plan, Outcomes(runs), failures, environment)
 
 
@@ -91,7 +91,7 @@ def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) ->
     """ARM-SEED -> why it failed, of all runs that did."""
     threads = max(1, torch.get_num_threads() // executor.jobs) if executor.jobs > 1 else None
     jobs = [_job(plan, out, arm, seed, threads) for arm, seed in plan.runs()]
-    missing = [job for job in jobs if not is_done(Path(job.out))]
+    missing = [job for job in jobs if not RunPaths(Path(job.out)).has_ended]
     if len(missing) < len(jobs):
         say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are done already")
     failures = {}
@@ -124,7 +124,7 @@ def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | 
 def _news(ended: Ended) -> str:
     if ended.failure is not None:
         return f"{ended.job.name}: failed: {ended.failure} (all it said is in {ended.job.log})"
-    result = read_result(Path(ended.job.out) / "result.json")
+    result = read_result(RunPaths(Path(ended.job.out)).result)
     scores = {task: next(iter(own.values())) for task, own in result.dev.items()}
     shown = "  ".join(f"{task} {'undefined' if value is None else f'{value:.3f}'}" for task, value in scores.items())
     return f"{ended.job.name}: {shown}  ({result.seconds:.0f} s)"

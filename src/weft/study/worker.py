@@ -15,6 +15,7 @@ from weft.foundation.content import Content
 from weft.foundation.errors import Interrupted, RunError, UserError
 from weft.recipes.recipe import parse_recipe
 from weft.run import train_run
+from weft.runs.folder import RunPaths
 from weft.training.checkpoint import Progress
 from weft.training.step import StepReport
 
@@ -79,11 +80,7 @@ def _train(job: Job) -> None:
     out = Path(job.out)
     recipe = parse_recipe(job.recipe, job.name)
     train_run(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True)
-    shutil.rmtree(out / "checkpoints", ignore_errors=True)  # a run that has ended needs none, and they are large
-
-
-def is_done(out: Path) -> bool:
-    return (out / "result.json").is_file()
+    shutil.rmtree(RunPaths(out).checkpoints, ignore_errors=True)  # a run that has ended needs none, and they are large
 
 
 def last_words(job: Job) -> str:

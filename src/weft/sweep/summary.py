@@ -8,8 +8,9 @@ from typing import Any
 
 from weft.foundation.atomic import write_whole
 from weft.foundation.content import toml_value
-from weft.foundation.records import Record, to_json
+from weft.foundation.records import JsonRecord, to_json
 from weft.recipes.recipe import Recipe, recipe_toml
+from weft.runs.folder import RunPaths
 from weft.sweep.config import Point, Sweep
 from weft.sweep.store import Store
 
@@ -17,7 +18,7 @@ STATES = {"COMPLETE": "done", "PRUNED": "stopped", "FAIL": "failed", "RUNNING": 
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialRecord(Record):
+class TrialRecord(JsonRecord):
     """A trial, as sweep.json has it."""
 
     number: int
@@ -127,9 +128,9 @@ def _tidy(found: Summary) -> None:
     """A model for every trial would fill disks: the best one's is kept, and of the others all but weights."""
     for trial in found.trials:
         if trial.state in ("done", "stopped", "failed"):
-            shutil.rmtree(Path(trial.run) / "checkpoints", ignore_errors=True)
+            shutil.rmtree(RunPaths(Path(trial.run)).checkpoints, ignore_errors=True)
             if found.best is None or trial.number != found.best.number:
-                shutil.rmtree(Path(trial.run) / "model", ignore_errors=True)
+                shutil.rmtree(RunPaths(Path(trial.run)).model, ignore_errors=True)
 
 
 def _shown(value: Any) -> str:

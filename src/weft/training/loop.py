@@ -81,7 +81,7 @@ class Trainer:
         self.listener = listener
         self.processes = processes
         state = nn.ModuleDict({"network": network, "weighting": step.weighting, "penalties": step.penalties})
-        self.checkpoints = Checkpoints(run.checkpoints, state, step.optimizer, settings)
+        self.checkpoints = Checkpoints(run.paths.checkpoints, state, step.optimizer, settings)
         self.progress = Progress()
         self._saved_at = -1
 
@@ -210,8 +210,9 @@ class Trainer:
         if len(set(steps)) > 1:
             with self.processes.agreement():
                 raise RunError(
-                    f"{self.run.checkpoints}: the processes of this run found different checkpoints there (of steps "
-                    f"{', '.join(map(str, steps))}, by process); the run folder must be on a disk that all of them see"
+                    f"{self.run.paths.checkpoints}: the processes of this run found different checkpoints there "
+                    f"(of steps {', '.join(map(str, steps))}, by process); "
+                    "the run folder must be on a disk that all of them see"
                 )
 
     def _not_yet_evaluated(self) -> bool:
