@@ -13,7 +13,7 @@ from weft.recipes.recipe import Recipe, load_recipe
 from weft.run import train_run
 from weft.training.checkpoint import Progress
 from weft.training.distributed import join
-from weft.training.loop import Listener
+from weft.training.loop import TrainListener
 from weft.training.step import StepReport
 
 
@@ -38,7 +38,7 @@ def train(
     device: str = "auto",
     resume: bool = False,
     allow_trackers: Sequence[str] = (),
-    listener: Listener | None = None,
+    listener: TrainListener | None = None,
 ) -> Model:
     """Train a recipe (a file, a shipped name or a Recipe) into the folder `out` and load the result.
 
@@ -78,7 +78,7 @@ def predict_file(
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
     raw_csv: bool = False,
-    listener: job.Listener | None = None,
+    listener: job.BulkListener | None = None,
 ) -> int:
     """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
 
@@ -89,8 +89,8 @@ def predict_file(
     require_writable(Path(output))
     tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
     work = Answers(tasks, on_empty, None if keep_columns is None else tuple(keep_columns))
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv)
-    return asked.run(listener or job.Quiet())
+    asked = job.BulkJob(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv)
+    return asked.run(listener or job.QuietBulk())
 
 
 def embed_file(
@@ -103,9 +103,9 @@ def embed_file(
     device: str = "auto",
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
-    listener: job.Listener | None = None,
+    listener: job.BulkListener | None = None,
 ) -> int:
     """A vector for every row, as `weft embed`; returns the number of rows."""
     require_writable(Path(output), VECTOR_ENDINGS)
-    asked = job.Job(Path(model), Vectors(task, on_empty), Path(source), Path(output), device, executor, shard_rows)
-    return asked.run(listener or job.Quiet())
+    asked = job.BulkJob(Path(model), Vectors(task, on_empty), Path(source), Path(output), device, executor, shard_rows)
+    return asked.run(listener or job.QuietBulk())

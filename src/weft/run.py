@@ -21,14 +21,14 @@ from weft.schedules.plan import Plan
 from weft.trackers.follower import Follower
 from weft.training.checkpoint import Progress
 from weft.training.distributed import SOLO, Processes
-from weft.training.loop import Listener, Trainer
+from weft.training.loop import Trainer, TrainListener
 from weft.training.resuming import refuse_other_run
 
 
 def train_run(
     recipe: Recipe,
     out: Path,
-    listener: Listener,
+    listener: TrainListener,
     *,
     steps: int | None = None,
     device: str = "auto",
@@ -108,7 +108,7 @@ def train_run(
         run.close()
 
 
-def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: Listener) -> None:
+def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: TrainListener) -> None:
     """A run that ends before its plan does says so, and why."""
     if progress.step < plan.steps:
         listener.noted(

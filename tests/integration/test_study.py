@@ -22,7 +22,7 @@ from weft.inference.model import load
 from weft.recipes import check
 from weft.recipes.recipe import load_recipe
 from weft.study.executors import EXECUTORS
-from weft.study.executors.local import Local
+from weft.study.executors.local import LocalStudyExecutor
 from weft.study.format import load_study
 from weft.study.plan import StudyPlan, plan_study
 from weft.study.runner import _job, run_study
@@ -131,7 +131,7 @@ def test_killed_half_way_and_started_again_it_ends_with_the_same_table(
     assert done < 9
     assert not (out / "study.json").exists()
     said: list[str] = []
-    run_study(plan, out, Local(2), said.append)
+    run_study(plan, out, LocalStudyExecutor(2), said.append)
     assert said[0].endswith("of 9 runs are done already")
     assert len(said) == 1 + 9 - int(said[0].split()[0])
     assert table(out) == table(straight)
@@ -152,7 +152,7 @@ def test_a_run_that_is_killed_is_recorded_and_the_others_go_on(plan: StudyPlan, 
 
     killer = threading.Thread(target=kill_the_first)
     killer.start()
-    ended = {end.job.name: end.failure for end in Local(1).run(jobs)}
+    ended = {end.job.name: end.failure for end in LocalStudyExecutor(1).run(jobs)}
     killer.join()
     assert ended == {"plain-1": "was killed by SIGKILL, perhaps because the memory was full", "fast-1": None}
 

@@ -17,7 +17,7 @@ from weft.recipes.recipe import load_recipe
 from weft.run import train_run
 from weft.sweep.config import load_sweep
 from weft.sweep.search import run_sweep
-from weft.sweep.store import Claim
+from weft.sweep.store import ClaimedTrial
 from weft.sweep.summary import Summary
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -35,11 +35,11 @@ class Listening:
     def __init__(self) -> None:
         self.heard: list[tuple[int, str]] = []
 
-    def trial(self, claim: Claim, planned: int) -> Quiet:
+    def trial(self, claim: ClaimedTrial, planned: int) -> Quiet:
         self.heard.append((claim.number, "goes on" if claim.goes_on else f"one of {planned}"))
         return Quiet()
 
-    def ended(self, claim: Claim, words: str) -> None:
+    def ended(self, claim: ClaimedTrial, words: str) -> None:
         self.heard.append((claim.number, words))
 
 

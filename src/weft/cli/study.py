@@ -11,8 +11,8 @@ from weft.foundation.errors import RunError, UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.study.executors import Executor
-    from weft.study.format import Source
+    from weft.study.executors import StudyExecutor
+    from weft.study.format import FoundStudy
     from weft.study.records import StudyResult
 
 Out = Annotated[
@@ -39,7 +39,7 @@ def study(
     device: options.Device = "auto",
 ) -> None:
     """Compare recipes under equal conditions, with several seeds, and judge claims about them."""
-    from weft.study.format import Source, load_study
+    from weft.study.format import FoundStudy, load_study
     from weft.study.plan import with_settings
 
     if study is None:
@@ -47,11 +47,11 @@ def study(
         return
     source = load_study(study)
     chosen = with_settings(source.study.enlarged() if full else source.study, settings or ())
-    run(Source(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device)
+    run(FoundStudy(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device)
 
 
 def run(
-    source: "Source",
+    source: "FoundStudy",
     out: Path | None,
     data_dir: Path | None,
     body: str | None,
@@ -83,7 +83,7 @@ def run(
         raise RunError(f"{out}: no run came to its end; what each said is in {out / 'logs'}")
 
 
-def _executor(name: str, jobs: int) -> "Executor":
+def _executor(name: str, jobs: int) -> "StudyExecutor":
     from weft.study.executors import EXECUTORS
 
     if name not in EXECUTORS:

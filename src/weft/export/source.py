@@ -19,7 +19,7 @@ from weft.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Source:
+class ExportSource:
     """A trained model, ready to be taken apart."""
 
     folder: Path
@@ -56,10 +56,10 @@ class Source:
         return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
 
 
-def open_source(folder: Path) -> Source:
+def open_source(folder: Path) -> ExportSource:
     path = model_folder(folder)
     model = load(path, "cpu")
-    return Source(path, model, deepcopy(model.network).float().eval())
+    return ExportSource(path, model, deepcopy(model.network).float().eval())
 
 
 @contextmanager

@@ -28,7 +28,7 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Group:
+class MistakeGroup:
     """One kind of mistake."""
 
     title: str
@@ -57,7 +57,7 @@ def is_wrong(task: TaskRun) -> NDArray[np.bool_]:
     return np.asarray(different.any(axis=1) if different.ndim == 2 else different)
 
 
-def groups(task: TaskRun) -> list[Group]:
+def groups(task: TaskRun) -> list[MistakeGroup]:
     """The worst mistakes of each kind, then the most confident ones, then rows whose label may be wrong."""
     wrong = errors(task)
     found = [_group(task, title, which, wrong) for title, which in _kinds(task)]
@@ -70,12 +70,12 @@ def groups(task: TaskRun) -> list[Group]:
     return [group for group in found if group.rows]
 
 
-def _group(task: TaskRun, title: str, which: NDArray[np.bool_], order: NDArray[np.float64]) -> Group:
+def _group(task: TaskRun, title: str, which: NDArray[np.bool_], order: NDArray[np.float64]) -> MistakeGroup:
     rows = np.flatnonzero(which)
     worst = rows[np.argsort(-order[rows], kind="stable")][:SHOWN]
     wrong = errors(task)
     sure = None if task.is_numeric or task.kind == "multilabel" else task.predictions.max(axis=1)
-    return Group(
+    return MistakeGroup(
         title,
         len(rows),
         [

@@ -101,7 +101,7 @@ Temperature = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ModelSettings:
     """What a model folder was made with."""
 
     config: ModelConfig
@@ -110,7 +110,7 @@ class Settings:
     """what the probabilities of each task are tempered by; empty for a model that was not calibrated"""
 
 
-def read_model(folder: Path) -> Settings:
+def read_model(folder: Path) -> ModelSettings:
     content, file = read_settings(folder), folder / "weft.json"
     config = parse(ModelConfig, content.get("recipe", {}), str(file))
     try:
@@ -125,7 +125,7 @@ def read_model(folder: Path) -> Settings:
             raise UserError(f"{file}: its labels of the task {name!r} do not fit its recipe")
     if odd := sorted(temperatures.keys() - {name for name in config.tasks if not labels[name].is_numeric}):
         raise UserError(f"{file}: temperatures.{odd[0]}: there is no such task with classes")
-    return Settings(config, {name: labels[name] for name in config.tasks}, temperatures)
+    return ModelSettings(config, {name: labels[name] for name in config.tasks}, temperatures)
 
 
 def _digest(content: dict[str, Any]) -> str:

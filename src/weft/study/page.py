@@ -1,7 +1,7 @@
 """study.html: the tables of a study on one self-contained page."""
 
 from weft.foundation.records import to_json
-from weft.report.chart import Chart, Colour, Row, Rows
+from weft.report.chart import Chart, Colour, Entry, EntryChart
 from weft.report.page import render
 from weft.study import tables
 from weft.study.records import StudyResult
@@ -26,19 +26,19 @@ def study_page(result: StudyResult) -> str:
 def charts(result: StudyResult) -> dict[str, list[Chart]]:
     """Section -> what is drawn in it: the claims' differences, and the arms' scores."""
     claimed = [
-        Row(f"{number}: {claim.better} – {claim.worse}", claim.difference, claim.low, claim.high)
+        Entry(f"{number}: {claim.better} – {claim.worse}", claim.difference, claim.low, claim.high)
         for number, claim in enumerate(result.claims, start=1)
     ]
     found: dict[str, list[Chart]] = {}
     if claimed:
         x = "difference: right of 0, the first-named is better"
-        found["claims"] = [Rows("claim-differences", "The claims, in the table's order", x, claimed, rule=0.0)]
+        found["claims"] = [EntryChart("claim-differences", "The claims, in the table's order", x, claimed, rule=0.0)]
     found["scores"] = []
     for metric in result.metrics:
         rows = [
-            Row(name, own.mean, own.low, own.high, colour=Colour(i))
+            Entry(name, own.mean, own.low, own.high, colour=Colour(i))
             for i, (name, arm) in enumerate(result.arms.items())
             if (own := arm.metrics.get(metric))
         ]
-        found["scores"].append(Rows(f"score-{metric.replace('.', '-')}", metric, metric, rows))
+        found["scores"].append(EntryChart(f"score-{metric.replace('.', '-')}", metric, metric, rows))
     return found

@@ -18,7 +18,7 @@ from weft.recipes.assembly import Assembly
 from weft.recipes.check import duration, estimate_scoring, estimate_seconds, times_seen
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
-from weft.study.format import Arm, Budget, Source, Study
+from weft.study.format import Arm, FoundStudy, Study, StudyBudget
 from weft.study.records import RowsSeen
 
 SAMPLED = 2000
@@ -78,7 +78,7 @@ def with_settings(study: Study, settings: Sequence[str]) -> Study:
 
 
 def plan_study(
-    source: Source, *, data_dir: Path | None = None, body: str | None = None, device: str = "auto"
+    source: FoundStudy, *, data_dir: Path | None = None, body: str | None = None, device: str = "auto"
 ) -> StudyPlan:
     """Resolve and build every arm, or say what in the study cannot be."""
     study = source.study
@@ -98,7 +98,7 @@ def plan_study(
     return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device)
 
 
-def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
+def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
     """The recipe of an arm, with its own and the study's changes, all of its paths made absolute."""
     study, arm = source.study, source.study.arms[name]
     where = f"arms.{name}"
@@ -143,7 +143,7 @@ def _keep(content: Content, arm: Arm, where: str) -> None:
         content["tasks"] = {task: content["tasks"][task] for task in arm.only}
 
 
-def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: str) -> PlannedArm:
+def _plan_arm(name: str, recipe: Recipe, budget: StudyBudget, share: float, device: str) -> PlannedArm:
     try:
         steps = steps_of(recipe, budget.shared(share), device)
         made = assemble(recipe, steps=steps, device=device)
@@ -181,7 +181,7 @@ def rows_seen(plan: Plan, sizes: dict[str, int]) -> dict[str, RowsSeen]:
     return {task: RowsSeen(sizes[task], int(own.sum()), drawn[task]) for task, own in seen.items()}
 
 
-def steps_of(recipe: Recipe, budget: Budget, device: str = "auto") -> int:
+def steps_of(recipe: Recipe, budget: StudyBudget, device: str = "auto") -> int:
     """Steps that a budget gives to a recipe: counted over windows of the recipe's own plan."""
     if budget.steps is not None:
         return budget.steps

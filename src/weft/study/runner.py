@@ -14,7 +14,7 @@ from weft.foundation.content import differences
 from weft.foundation.errors import Interrupted, UserError
 from weft.runs.folder import RunFolder, RunPaths
 from weft.runs.records import RunEnvironment, read_environment, read_result
-from weft.study.executors import Executor
+from weft.study.executors import StudyExecutor
 from weft.study.executors.base import Ended
 from weft.study.format import parse_study, study_content, study_toml
 from weft.study.outcomes import Outcomes, read_outcome
@@ -23,14 +23,14 @@ from weft.study.plan import PlannedArm, StudyPlan
 from weft.study.records import StudyResult
 from weft.study.result import study_result
 from weft.study.tables import markdown
-from weft.study.worker import Job
+from weft.study.worker import StudyJob
 
 Said = Callable[[str], None]
 SHOWN, LETTERS = 6, 80
 """differences to another study that are shown, and letters of each value"""
 
 
-def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> StudyResult:
+def run_study(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> StudyResult:
     """Train what is missing, judge the claims, and write everything into `out`; returns study.json's content."""
     _refuse_other_study(plan, out)
     folder = RunFolder(out, resume=True)  # held by one process at a time
@@ -87,7 +87,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> dict[str, str]:
+def _train_missing(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> dict[str, str]:
     """ARM-SEED -> why it failed, of all runs that did."""
     threads = max(1, torch.get_num_threads() // executor.jobs) if executor.jobs > 1 else None
     jobs = [_job(plan, out, arm, seed, threads) for arm, seed in plan.runs()]
@@ -108,9 +108,9 @@ def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) ->
     return failures
 
 
-def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> Job:
+def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> StudyJob:
     name = f"{arm.name}-{seed}"
-    return Job(
+    return StudyJob(
         name=name,
         recipe=arm.recipe.model_copy(update={"seed": seed}).content(),
         steps=arm.steps,

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
-class Job:
+class StudyJob:
     """All that a process needs to know, as plain values that travel anywhere."""
 
     name: str
@@ -52,7 +52,7 @@ class _Log:
         print(f"note: {message}", flush=True)
 
 
-def run_job(job: Job) -> int:
+def run_job(job: StudyJob) -> int:
     """Train one run, or go on with it; everything it says goes into its log. Returns an exit code."""
     with (
         open_in_place(Path(job.log), "a") as log,
@@ -74,7 +74,7 @@ def run_job(job: Job) -> int:
             return 1
 
 
-def _train(job: Job) -> None:
+def _train(job: StudyJob) -> None:
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     out = Path(job.out)
@@ -83,7 +83,7 @@ def _train(job: Job) -> None:
     shutil.rmtree(RunPaths(out).checkpoints, ignore_errors=True)  # a run that has ended needs none, and they are large
 
 
-def last_words(job: Job) -> str:
+def last_words(job: StudyJob) -> str:
     """The last line of a run's log."""
     try:
         lines = Path(job.log).read_text(encoding="utf-8", errors="replace").strip().splitlines()

@@ -12,18 +12,18 @@ from weft.recipes.recipe import Recipe
 from weft.run import train_run
 from weft.runs.records import EvaluationRecord, RunResult, log_record
 from weft.sweep.config import Sweep, check_points, recipe_at
-from weft.sweep.store import Behind, Claim, Store
+from weft.sweep.store import Behind, ClaimedTrial, Store
 from weft.sweep.summary import Summary, summarize, write_summary
-from weft.training.loop import Listener
+from weft.training.loop import TrainListener
 
 
 class Audience(Protocol):
     """Whoever watches a sweep."""
 
-    def trial(self, claim: Claim, planned: int) -> Listener:
+    def trial(self, claim: ClaimedTrial, planned: int) -> TrainListener:
         """A trial begins; who listens to it?"""
 
-    def ended(self, claim: Claim, words: str) -> None:
+    def ended(self, claim: ClaimedTrial, words: str) -> None:
         """What became of it."""
 
 
@@ -55,7 +55,7 @@ def _settings(sweep: Sweep, first: Recipe) -> dict[str, Any]:
     return settings
 
 
-def _run(sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Listener, device: str) -> str:
+def _run(sweep: Sweep, store: Store, claim: ClaimedTrial, recipe: Recipe, listener: TrainListener, device: str) -> str:
     """Train a trial and tell the store how it ended; returns that in words."""
 
     def watch(content: Content) -> None:

@@ -31,7 +31,7 @@ from weft.training.trainable import TrainableConfig, set_trainable
 ECHO_SECONDS = 5.0
 
 
-class Listener(Protocol):
+class TrainListener(Protocol):
     """Whoever wants to watch: the terminal, a test."""
 
     def started(self, progress: Progress, steps: int) -> None: ...
@@ -59,7 +59,7 @@ class Trainer:
         every_steps: int,
         patience: int | None,
         save_best: Callable[[Evaluation], None],
-        listener: Listener,
+        listener: TrainListener,
         processes: Processes = SOLO,
     ) -> None:
         self.network = network

@@ -7,7 +7,7 @@ from pydantic import Field
 from weft.foundation.config import NAME_ALONE
 from weft.weighting.dwa import DynamicWeightAverageConfig
 from weft.weighting.fixed import FixedConfig
-from weft.weighting.mean import MeanConfig
+from weft.weighting.mean import MeanWeightingConfig
 from weft.weighting.normalized import NormalizedConfig
 from weft.weighting.random import RandomConfig
 from weft.weighting.sum import SumConfig
@@ -15,7 +15,7 @@ from weft.weighting.uncertainty import UncertaintyConfig
 
 WeightingConfig = Annotated[
     SumConfig
-    | MeanConfig
+    | MeanWeightingConfig
     | FixedConfig
     | NormalizedConfig
     | UncertaintyConfig

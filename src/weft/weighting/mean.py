@@ -8,7 +8,7 @@ from weft.foundation.config import Config
 from weft.weighting.base import Weighting
 
 
-class Mean(Weighting):
+class MeanWeighting(Weighting):
     """`1/m sum_i l_i` over the m tasks in the window."""
 
     compares_tasks = True
@@ -17,8 +17,8 @@ class Mean(Weighting):
         return losses / len(tasks)
 
 
-class MeanConfig(Config):
+class MeanWeightingConfig(Config):
     name: Literal["mean"] = "mean"
 
-    def build(self, tasks: tuple[str, ...]) -> Mean:  # noqa: ARG002 (no state for any task)
-        return Mean()
+    def build(self, tasks: tuple[str, ...]) -> MeanWeighting:  # noqa: ARG002 (no state for any task)
+        return MeanWeighting()

@@ -8,7 +8,7 @@ import torch
 
 from weft.foundation.cluster import connected, import_ray, last_line
 from weft.foundation.errors import RunError, UserError
-from weft.inference.bulk.executors import Answerer, Executor, Shard
+from weft.inference.bulk.executors import Answerer, BulkExecutor, Shard
 from weft.inference.bulk.formats import Format
 from weft.inference.bulk.texts import Block
 from weft.inference.bulk.work import Work
@@ -33,7 +33,7 @@ class Worker:
         return self.answerer(block)
 
 
-class OnRay(Executor):
+class OnRay(BulkExecutor):
     """As many workers as fit, each with as many threads as torch has here: equal sums, so equal bytes."""
 
     def __init__(self, folder: Path, digest: str, device: str, work: Work, form: Format) -> None:

@@ -9,11 +9,11 @@ from weft.nn.pooling.attention import AttentionConfig
 from weft.nn.pooling.cls import ClsConfig
 from weft.nn.pooling.lstm import LstmConfig
 from weft.nn.pooling.max import MaxConfig
-from weft.nn.pooling.mean import MeanConfig
+from weft.nn.pooling.mean import MeanPoolingConfig
 from weft.nn.pooling.pooler import PoolerConfig
 
 PoolingConfig = Annotated[
-    ClsConfig | PoolerConfig | MeanConfig | MaxConfig | AttentionConfig | LstmConfig,
+    ClsConfig | PoolerConfig | MeanPoolingConfig | MaxConfig | AttentionConfig | LstmConfig,
     Field(discriminator="name"),
     NAME_ALONE,
 ]

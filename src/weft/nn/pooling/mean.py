@@ -25,7 +25,7 @@ class Mean(Pooling):
         return (hidden * real).sum(dim=1) / real.sum(dim=1)
 
 
-class MeanConfig(Config):
+class MeanPoolingConfig(Config):
     name: Literal["mean"] = "mean"
 
     def build(self, body: Body) -> Mean:
