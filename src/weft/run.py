@@ -21,7 +21,7 @@ from weft.schedules.plan import Plan
 from weft.trackers.follower import Follower
 from weft.training.checkpoint import Progress
 from weft.training.distributed import SOLO, Processes
-from weft.training.loop import Trainer, TrainListener
+from weft.training.loop import Course, Saving, Scoring, Trainer, TrainListener
 from weft.training.resuming import refuse_other_run
 
 
@@ -71,21 +71,12 @@ def train_run(
             )
 
         trainer = Trainer(
-            network=network,
-            dev=dev,
-            train_sample=made.train_sample(),
-            plan=plan,
-            step=made.step,
-            rates=made.rates,
-            untrained=made.untrained,
-            modes=recipe.modes(),
-            run=run,
-            settings=settings,
-            every_steps=recipe.checkpoint.every_steps,
-            patience=recipe.patience,
-            save_best=save_best,
-            listener=listener,
-            processes=processes,
+            made.step,
+            Course(plan, made.rates, recipe.modes()),
+            Scoring(dev, made.train_sample(), made.untrained, recipe.patience),
+            Saving(run, settings, recipe.checkpoint.every_steps, save_best),
+            listener,
+            processes,
         )
         progress = trainer.fit()
         if not processes.leads:

@@ -204,10 +204,8 @@ def plot_limits(plot: Plot) -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 def entry_limits(chart: EntryChart) -> tuple[float, float]:
-    found = [
-        v for own in chart.entries for v in (own.value, own.low, own.high, *own.references.values()) if v is not None
-    ]
-    found = [v for v in found if v == v] + ([chart.rule] if chart.rule is not None else [])
+    values = [v for own in chart.entries for v in (own.value, own.low, own.high, *own.references.values())]
+    found = [v for v in [*values, chart.rule] if v is not None and not math.isnan(v)]
     if chart.bars:
         found.append(0.0)
     return limits([np.array(found, dtype=np.float64)], None, pad=0.06) if found else (0.0, 1.0)
