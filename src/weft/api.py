@@ -13,7 +13,7 @@ from weft.recipes.recipe import Recipe, load_recipe
 from weft.run import train_run
 from weft.training.checkpoint import Progress
 from weft.training.distributed import join
-from weft.training.loop import Listener
+from weft.training.loop import TrainListener
 from weft.training.step import StepReport
 
 
@@ -39,7 +39,7 @@ def train(
     resume: bool = False,
     allow_trackers: Sequence[str] = (),
     trust_code: bool = False,
-    listener: Listener | None = None,
+    listener: TrainListener | None = None,
 ) -> Model:
     """Train a recipe (a file, a shipped name or a Recipe) into the folder `out` and load the result.
 
@@ -82,7 +82,7 @@ def predict_file(
     shard_rows: int = SHARD_ROWS,
     raw_csv: bool = False,
     trust_code: bool = False,
-    listener: job.Listener | None = None,
+    listener: job.BulkListener | None = None,
 ) -> int:
     """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
 
@@ -93,8 +93,10 @@ def predict_file(
     require_writable(Path(output))
     tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
     work = Answers(tasks, on_empty, None if keep_columns is None else tuple(keep_columns))
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv, trust_code)
-    return asked.run(listener or job.Quiet())
+    asked = job.BulkJob(
+        Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv, trust_code
+    )
+    return asked.run(listener or job.QuietBulk())
 
 
 def embed_file(
@@ -108,10 +110,12 @@ def embed_file(
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
     trust_code: bool = False,
-    listener: job.Listener | None = None,
+    listener: job.BulkListener | None = None,
 ) -> int:
     """A vector for every row, as `weft embed`; returns the number of rows."""
     require_writable(Path(output), VECTOR_ENDINGS)
     work = Vectors(task, on_empty)
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, trust_code=trust_code)
-    return asked.run(listener or job.Quiet())
+    asked = job.BulkJob(
+        Path(model), work, Path(source), Path(output), device, executor, shard_rows, trust_code=trust_code
+    )
+    return asked.run(listener or job.QuietBulk())

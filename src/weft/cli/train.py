@@ -33,6 +33,7 @@ def train(
     from weft.cli.terminal import SafeConsole, Watcher, show_result
     from weft.recipes.recipe import load_recipe
     from weft.run import train_run
+    from weft.runs.folder import RunPaths
     from weft.training.distributed import join
 
     with join(device) as processes:
@@ -63,5 +64,5 @@ def train(
             ) from None
         finally:
             watcher.close()
-        if processes.leads:
-            show_result(console, result, out)
+        if result is not None:
+            show_result(console, result, RunPaths(out))
