@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.bodies.bert import Body
-from weft.data.labels import Labels
 from weft.foundation.values import Encoded
+from weft.kinds.labels import Labels
 from weft.losses.base import Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, joined, plain_linear
 from weft.nn.pooling.base import Pooling, PoolingOptions
@@ -46,7 +46,7 @@ class FocalConfig(LossOptions):
     gamma: float = Field(default=2.0, ge=0)
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> Focal:  # noqa: ARG002
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several")
         return Focal(len(labels.names), self.gamma)
 

@@ -215,7 +215,7 @@ def test_a_study(place: Path, tmp_path: Path) -> None:
     said: list[str] = []
     result = run_study(plan, tmp_path / "study", EXECUTORS["local"](1), said.append)
     assert not [line for line in said if "failed" in line]
-    assert set(result["arms"]) == {"mild", "sharp"}
+    assert set(result.arms) == {"mild", "sharp"}
 
 
 def test_exports(run: Path, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tests import own_parts as own
 from weft import testing
-from weft.data.labels import Labels
 from weft.foundation.values import Encoded
+from weft.kinds.labels import Labels
 from weft.losses.base import LossOptions
 from weft.nn.heads.base import Bounds, HeadShape, plain_linear
 from weft.penalties.base import Named
