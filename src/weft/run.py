@@ -7,6 +7,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from weft.build import assemble
+from weft.data.frames import GivenFrames
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.errors import RunError
 from weft.recipes.recipe import Recipe, recipe_toml
@@ -35,15 +36,16 @@ def train_run(
     followers: Sequence[Callable[[dict[str, Any]], None]] = (),
     allow_trackers: Sequence[str] = (),
     processes: Processes = SOLO,
+    frames: GivenFrames | None = None,
 ) -> dict[str, Any]:
     """Train a recipe into a run folder and return what is in its result.json.
 
     `followers` get every record of the run's log, and may end the run by an exception of their own.
     `allow_trackers` are the addresses that the recipe may send its log to. Of several `processes` each calls this;
-    the first one alone writes and gets the result.
+    the first one alone writes and gets the result. `frames` are rows that were given in Python.
     """
     with processes.agreement():
-        made = assemble(recipe, steps=steps, device=device, processes=processes)
+        made = assemble(recipe, steps=steps, device=device, processes=processes, frames=frames)
         network, plan = made.network, made.plan
         content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
         settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content}

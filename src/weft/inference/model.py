@@ -1,7 +1,6 @@
 """What a user loads: a trained body with its heads, ready to answer."""
 
 import math
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +8,17 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.bodies.weights import read_shape, saved_dtype
 from weft.data.dataset import Dataset
 from weft.data.empty import OnEmpty, answerable
-from weft.data.given import Given, column_names, sides_of, text_columns_of, texts_of
+from weft.data.frames import GivenFrames, Source, frame_of
+from weft.data.given import Given, is_table, sides_of, texts_of
 from weft.data.labels import Labels
 from weft.data.layout import Layout
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
-from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.evaluation.calibration import temper
 from weft.evaluation.metrics import choose_metrics
@@ -76,6 +73,8 @@ class Model:
         self.config = config
         self.labels = labels
         self.temperatures = dict(temperatures or {})
+        self.frames: GivenFrames = {}
+        """the splits that were given in Python, in the session that trained the model"""
 
     @property
     def tasks(self) -> list[str]:
@@ -151,7 +150,7 @@ class Model:
         """
         chosen = self.choose(tasks)
         one = isinstance(texts, str)
-        if column_names(texts) is None:  # a generator is used up by the first task that reads it
+        if not is_table(texts):  # a generator is used up by the first task that reads it
             texts, texts2 = texts_of(texts, "texts"), None if texts2 is None else texts_of(texts2, "texts2")
         paired = [task for task in chosen if len(self.columns(task)) == 2]
         if texts2 is not None and not paired:
@@ -259,21 +258,20 @@ class Model:
             self._require(name)
         datasets: dict[str, Dataset] = {}
         metrics = {}
-        with tempfile.TemporaryDirectory() as folder:
-            for name in files or self.tasks:
-                source = task_files(self.config, name, self.tokenizer, Path(data_dir) if data_dir else None)
-                labels = self.labels[name]
-                if files:
-                    datasets[name] = _dataset(source, files[name], labels, Path(folder))
-                else:
-                    datasets[name] = source.dataset(split, labels)
-                metrics[name] = choose_metrics(labels, self.config.tasks[name].metrics, name)
+        for name in files or self.tasks:
+            labels = self.labels[name]
+            own = task_files(self.config, name, self.tokenizer, Path(data_dir) if data_dir else None, self.frames)
+            if files:
+                datasets[name] = own.dataset_of(_source(files[name], f"files[{name!r}]"), labels)
+            else:
+                datasets[name] = own.dataset(split, labels)
+            metrics[name] = choose_metrics(labels, self.config.tasks[name].metrics, name)
         return evaluate(self.engine, datasets, metrics)
 
     def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
         """The texts of each row of a split of the files it was trained with."""
         self._require(task)
-        source = task_files(self.config, task, self.tokenizer, data_dir)
+        source = task_files(self.config, task, self.tokenizer, data_dir, self.frames)
         dataset = source.dataset(split, self.labels[task])
         return [tuple(dataset.texts(row)) for row in range(len(dataset))]
 
@@ -309,16 +307,9 @@ class Model:
         return Prediction(task, chosen, float(value[best]), probabilities)
 
 
-def _dataset(source: TaskFiles, given: Given, labels: Labels, folder: Path) -> Dataset:
-    """The rows of a file, or of a table whose cells are written to a file in `folder` first."""
-    if isinstance(given, str | Path):
-        return source.dataset_of(Path(given), labels)
-    path = folder / f"{source.task}.parquet"
-    try:
-        pq.write_table(pa.table(text_columns_of(given)), path)
-        return source.dataset_of(path, labels)
-    except UserError as error:
-        raise UserError(f"files[{source.task!r}]: {str(error).replace(str(path), 'the table')}") from None
+def _source(given: Given, name: str) -> Source:
+    """A file, or a table that messages call `name`."""
+    return Path(given) if isinstance(given, str | Path) else frame_of(given, name)
 
 
 def load(folder: str | Path, device: str = "auto") -> Model:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from weft.bodies.bert import Body
 from weft.bodies.weights import load_body, read_shape
+from weft.data.frames import GivenFrames
 from weft.data.labels import Labels
 from weft.data.readings import Reader
 from weft.data.task_files import TaskFiles
@@ -20,9 +21,16 @@ from weft.tasks.network import Network
 from weft.tasks.task import build_task
 
 
-def task_files(config: ModelConfig, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
+def task_files(
+    config: ModelConfig,
+    task: str,
+    tokenizer: Tokenizer,
+    data_dir: Path | None = None,
+    frames: GivenFrames | None = None,
+) -> TaskFiles:
     reader = build_reader(config, task, tokenizer)
-    return TaskFiles(task, config.tasks[task].data, reader, tokenizer, config.seed, data_dir)
+    own = (frames or {}).get(task)
+    return TaskFiles(task, config.tasks[task].data, reader, tokenizer, config.seed, data_dir, own)
 
 
 def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:

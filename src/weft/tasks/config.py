@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from weft.data.config import DataField
+from weft.data.config import DataConfig, DataField
 from weft.data.labels import Kind, canonical
 from weft.data.readings import Reading
 from weft.foundation.config import Config, check_names
@@ -45,8 +45,9 @@ class TaskConfig(Config):
 
     kind: Kind
     """what the labels are: one of several classes, of ordered classes, any of several labels, or a number"""
-    data: DataField
-    """a preset's name, or a table with the files and columns"""
+    data: DataField = DataConfig()
+    """A preset's name, or a table with the files and columns. Rows that are given in Python need columns alone, which
+    default to `text` and `label`."""
     reading: Reading = "single"
     """how texts become sequences: single, bi (each alone), cross (both in one), concat (cross without [SEP] between)"""
     layer: LayerChoice = None
