@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from weft.data.labels import Targets
 from weft.evaluation.truth import Predictions
+from weft.foundation.lazy import LazyFunctions
 from weft.foundation.randomness import generator
 
+optimize = LazyFunctions("scipy.optimize")
 BINS = 10
 TINY = 1e-30
 
@@ -46,7 +47,7 @@ def fit_temperature(predictions: Predictions, targets: Targets) -> float:
     def loss(log_temperature: float) -> float:
         return log_loss(temper(predictions, float(np.exp(log_temperature)), multilabel=multilabel), targets)
 
-    found = minimize_scalar(loss, bounds=(-np.log(20), np.log(20)), method="bounded", options={"xatol": 1e-4})
+    found = optimize.minimize_scalar(loss, bounds=(-np.log(20), np.log(20)), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))
 
 

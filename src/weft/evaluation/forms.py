@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from sklearn import metrics as sk
 
 from weft.data.labels import Targets
 from weft.evaluation.counted import (
@@ -19,6 +17,10 @@ from weft.evaluation.counted import (
     expected_confusion,
 )
 from weft.evaluation.truth import Predictions, Truth, cells, decide
+from weft.foundation.lazy import LazyFunctions
+
+sk = LazyFunctions("sklearn.metrics")
+stats = LazyFunctions("scipy.stats")
 
 Weighted = Callable[[Counts], float]
 """a metric as a function of how often each row counts"""

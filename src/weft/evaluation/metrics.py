@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn import metrics as sk
 
 from weft.data.labels import Kind, Labels, Targets
 from weft.evaluation import counted, forms
 from weft.evaluation.forms import Form, Tally, Weighted
 from weft.evaluation.truth import Predictions, Truth, decide, in_units
 from weft.foundation.errors import UserError
+from weft.foundation.lazy import LazyFunctions
+
+sk = LazyFunctions("sklearn.metrics")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from weft.evaluation.metrics import choose_metrics
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
+from weft.foundation.start import NoRandomStart
 from weft.inference.engine import Engine, TorchEngine
 from weft.inference.evaluate import evaluate
 from weft.inference.joint import Ask
@@ -327,7 +328,8 @@ def load(folder: str | Path, device: str = "auto") -> Model:
 def _torch_engine(folder: Path, config: ModelConfig, labels: dict[str, Labels], device: str) -> Engine:
     where = choose_device(device)
     require_planned_heads(planned_network(config, labels, folder), folder)
-    network = build_network(config, labels, folder, saved_dtype(folder))
+    with NoRandomStart():
+        network = build_network(config, labels, folder, saved_dtype(folder))
     load_heads(network, folder)
     return TorchEngine(network.to(where).eval(), where)
 
