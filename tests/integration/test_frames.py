@@ -72,6 +72,17 @@ def test_the_run_says_where_its_rows_came_from(run: Path) -> None:
     assert "weft.train(..., data={'sentiment': {'train': ...}})" in done.stderr
 
 
+def test_a_run_can_be_looked_at(run: Path) -> None:
+    found = weft.open_run(run)
+    assert repr(found).startswith("Run run: finished, ")
+    assert "overall" in repr(found)
+    page = found._repr_html_()
+    assert page.startswith("<table><caption>Run run: finished, ")
+    assert "<td>paraphrase</td><td>accuracy</td>" in page
+    with pytest.raises(weft.UserError, match="is not a run folder"):
+        weft.open_run(run.parent)
+
+
 class Stop(Quiet):
     """Ends a run after its third step, as a crash would."""
 

@@ -33,8 +33,9 @@ def evaluate(
         if not equals:
             raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
         files[task] = Path(path)
-    from weft.cli.terminal import SafeConsole, score_table
+    from weft.cli.terminal import score_table
     from weft.inference.model import load
+    from weft.report.live import SafeConsole
     from weft.runs.folder import without_nan
 
     shown = "file" if files else split

@@ -22,9 +22,9 @@ def probe(
     options.require_split(split)
     from rich.table import Table
 
-    from weft.cli.terminal import SafeConsole
     from weft.inference import probe as probing
     from weft.inference.model import load
+    from weft.report.live import SafeConsole
 
     found = probing.probe(load(model, device), split, data_dir)
     if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it

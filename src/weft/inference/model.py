@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from weft.bodies.weights import read_shape, saved_dtype
 from weft.data.dataset import Dataset
 from weft.data.empty import OnEmpty, answerable
-from weft.data.frames import GivenFrames, Source, frame_of
+from weft.data.frames import GivenFrames, Source, Table, frame_of
 from weft.data.given import Given, is_table, sides_of, texts_of
 from weft.data.labels import Labels
 from weft.data.layout import Layout
@@ -25,36 +24,18 @@ from weft.evaluation.metrics import choose_metrics
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
+from weft.foundation.notebook import html_table
 from weft.foundation.start import NoRandomStart
 from weft.inference.engine import Engine, TorchEngine
 from weft.inference.evaluate import evaluate
 from weft.inference.joint import Ask
 from weft.inference.onnx_engine import OnnxEngine, is_onnx_folder
+from weft.inference.prediction import Prediction
 from weft.runs.model_folder import model_folder, read_model
 from weft.tasks.building import build_network, build_reader, planned_network, task_files
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
 from weft.tasks.store import load_heads, require_planned_heads
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The answer for one row."""
-
-    task: str
-    label: str | list[str] | None
-    """the likeliest class; all labels that are more likely than not (multilabel); None for a regression or no answer"""
-    score: float
-    """the largest probability, or the predicted number in the label's own units; NaN where there is no answer"""
-    probabilities: dict[str, float] | None
-    """of every label; None for a regression"""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, where a row without an answer has null."""
-        score = None if math.isnan(self.score) else self.score
-        if self.probabilities is None:
-            return {"task": self.task, "score": score}
-        return vars(self) | {"score": score}
 
 
 class Model:
@@ -87,6 +68,16 @@ class Model:
         if not isinstance(self.engine, TorchEngine):
             raise UserError("an ONNX folder has no torch network; use the run folder that it was exported from")
         return self.engine.network
+
+    def __repr__(self) -> str:
+        return f"Model({self.config.name}: {', '.join(self.tasks)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [name, task.kind, task.reading, self.labels[name].expected.removeprefix("one of ").removeprefix("any of ")]
+            for name, task in self.config.tasks.items()
+        ]
+        return html_table(f"Model {self.config.name}", ["task", "kind", "reading", "labels"], rows)
 
     def columns(self, task: str) -> list[str]:
         """The text columns of a task's own files."""
@@ -159,6 +150,20 @@ class Model:
         asked = {task: sides_of(texts, texts2 if task in paired else None, self.columns(task)) for task in chosen}
         answers = self.answer(asked, on_empty)
         return {task: own[0] for task, own in answers.items()} if one else answers
+
+    def predict_frame(
+        self, frame: Table, tasks: str | Sequence[str] | None = None, *, on_empty: OnEmpty | None = None
+    ) -> Any:
+        """The same table with the answers of several tasks, all by default, from one pass.
+
+        A data frame of pandas or polars and an Arrow table give one of the same library; other tables give a pandas
+        data frame, or an Arrow table where pandas is not installed. Each task adds a column of its name: the label,
+        the list of labels (multilabel) or the number (regression). Tasks with labels add `TASK_score`, the largest
+        probability. A column of the input that has such a name becomes `input_NAME`. Missing texts are empty ones.
+        """
+        from weft.inference.tabular import predict_frame
+
+        return predict_frame(self, frame, tasks, on_empty)
 
     def answer(
         self, asked: Mapping[str, Sequence[Sequence[str]]], on_empty: OnEmpty | None = None
