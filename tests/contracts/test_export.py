@@ -90,6 +90,11 @@ def model(model_folder: Path) -> weft.Model:
     return weft.load(model_folder)
 
 
+def tolerance(task: str) -> float:
+    """The recurrence of an LSTM amplifies the rounding by which torch's kernels for packed and plain batches differ."""
+    return 1e-4 if "lstm" in task else 1e-5
+
+
 def exported(model_folder: Path, to: str) -> tuple[Path, Outcome]:
     out = model_folder.parent / to
     outcome = export(model_folder, to, out)
@@ -146,7 +151,7 @@ def test_transformers_agrees(model: weft.Model, transformers: tuple[Path, Outcom
     for batch_size in (1, 4):
         found = classify(inputs, batch_size=batch_size)
         got = [[next(e["score"] for e in entry if e["label"] == name) for name in names] for entry in found]
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(got, expected, rtol=tolerance(task), atol=tolerance(task))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -165,7 +170,7 @@ def test_transformers_gives_the_vectors_of_a_task(
     )
     with torch.no_grad():
         vectors = encoder(**inputs).pooler_output.numpy()
-    np.testing.assert_allclose(vectors, model.embed(TEXTS, task), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(vectors, model.embed(TEXTS, task), rtol=tolerance(task), atol=tolerance(task))
 
 
 @pytest.fixture(scope="module")

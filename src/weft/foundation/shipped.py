@@ -12,6 +12,8 @@ from weft.foundation.content import Content, parse_toml, read_text
 from weft.foundation.errors import UserError
 
 Entry = TypeVar("Entry")
+LISTED = 20
+"""names that a message lists at most"""
 
 
 def shipped_folder(name: str) -> Path:
@@ -30,13 +32,10 @@ def pick(name: str, known: Mapping[str, Entry], what: str) -> Entry:
     """An entry by its name; a name that is not there raises UserError with the nearest one. `what`: "recipe"."""
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; the shipped ones are {_listed(known)}"
-        raise UserError(f"{name}: is neither a file nor a shipped {what}{hint}")
+        listed = f"expected one of {', '.join(known)}" if len(known) <= LISTED else f"`weft {what}s` lists them"
+        hint = f"did you mean {near[0]!r}?" if near else listed
+        raise UserError(f"{name}: is neither a file nor a shipped {what}; {hint}")
     return known[name]
-
-
-def _listed(known: Mapping[str, Entry], most: int = 12) -> str:
-    return ", ".join(list(known)[:most]) + (", ..." if len(known) > most else "")
 
 
 @dataclass(frozen=True)

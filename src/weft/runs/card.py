@@ -7,11 +7,11 @@ from pathlib import Path
 from weft.data.dataset import Dataset
 from weft.evaluation.bootstrap import Interval, interval, resampled
 from weft.evaluation.metrics import METRICS, explain, title
-from weft.evaluation.truth import Truth, in_units
-from weft.foundation.sanitize import for_code, for_markdown
-from weft.foundation.content import toml_text
-from weft.tasks.config import ModelConfig
 from weft.evaluation.scoring import Evaluation
+from weft.evaluation.truth import Truth, in_units
+from weft.foundation.content import toml_text
+from weft.foundation.sanitize import for_code, for_markdown
+from weft.tasks.config import ModelConfig
 
 TASK_TYPES = {
     "classification": "text-classification",
@@ -22,7 +22,9 @@ TASK_TYPES = {
 """how the hub calls each kind"""
 
 
-def model_card(recipe: ModelConfig, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]) -> str:
+def model_card(
+    recipe: ModelConfig, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]
+) -> str:
     """README.md of a model folder."""
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
     parts = [

@@ -55,7 +55,7 @@ def test_an_arm_unsets_keys_of_the_recipe_and_of_all_arms(place: Path) -> None:
     )
     source = load_study(written(place, text))
     a, b = (arm_recipe(source, name) for name in ("a", "b"))
-    assert (a.dropout, b.dropout) == (0.3, 0.5)
+    assert (a.dropout, b.dropout) == (0.1, 0.5)
     assert {task.pooling.name for task in a.tasks.values()} == {"cls"}
     assert b.tasks["similarity"].pooling.name == "mean"
     assert (a.optimizer.clip, b.optimizer.clip) == (None, 1.0)
