@@ -33,8 +33,7 @@ TEXT = "A quiet triumph."
 FLOOR = """
 import sys, torch, tokenizers
 from safetensors.torch import load_file
-for path in sys.argv[1:]:
-    load_file(path)
+weights = [tensor.clone() for path in sys.argv[1:] for tensor in load_file(path).values()]  # mapped until then
 """
 LOAD = """
 import sys, weft

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -159,7 +158,7 @@ class LabelColumn:
 
     def distinct(self, kind: Kind) -> list[str]:
         """Every different cell, mapped."""
-        found = pc.unique(self.cells()).to_pylist()
+        found = self.cells().unique().to_pylist()
         return [self.mapped(str(text), kind) for text in found]
 
     def mapped(self, text: str, kind: Kind) -> str:
@@ -207,6 +206,8 @@ class FlagColumns(LabelColumn):
         """each column's label; a label map renames columns, or makes one label of several"""
 
     def cells(self) -> pa.ChunkedArray:
+        import pyarrow.compute as pc  # takes long to import, and a trained model does without
+
         return pc.binary_join_element_wise(*(self.file.strings(name) for name in self.columns), BETWEEN)
 
     def names(self, kind: Kind) -> list[str]:  # noqa: ARG002

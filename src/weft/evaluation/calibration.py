@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 
 from weft.data.labels import Targets
 from weft.evaluation.truth import Predictions
-from weft.foundation.lazy import LazyFunctions
 from weft.foundation.randomness import generator
 
-optimize = LazyFunctions("scipy.optimize")
 BINS = 10
 TINY = 1e-30
 
@@ -42,12 +40,14 @@ def log_loss(predictions: Predictions, targets: Targets) -> float:
 
 def fit_temperature(predictions: Predictions, targets: Targets) -> float:
     """The temperature from 1/20 to 20 with the smallest log-loss."""
+    from scipy.optimize import minimize_scalar  # takes long to import, and answers need no fit
+
     multilabel = targets.ndim == 2
 
     def loss(log_temperature: float) -> float:
         return log_loss(temper(predictions, float(np.exp(log_temperature)), multilabel=multilabel), targets)
 
-    found = optimize.minimize_scalar(loss, bounds=(-np.log(20), np.log(20)), method="bounded", options={"xatol": 1e-4})
+    found = minimize_scalar(loss, bounds=(-np.log(20), np.log(20)), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))
 
 
