@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.texts import WORDS
-from weft.data.labels import Labels
-from weft.evaluation.metrics import DEFAULTS, overall, score
 from weft.evaluation.plane import principal_axes
+from weft.kinds import KINDS
+from weft.kinds.labels import Labels
+from weft.kinds.metrics import overall, score
 
 FIVE = ("very bad", "bad", "so-so", "good", "very good")
 TASKS: dict[str, dict[str, Any]] = {
@@ -51,7 +52,7 @@ def write_run(
     if predictions:
         (folder / "predictions").mkdir()
         (folder / "model").mkdir()
-        saved = {name: vars(own) | {"names": list(own.names)} for name, own in labels.items()}
+        saved = {name: own.content() for name, own in labels.items()}
         (folder / "model" / "weft.json").write_text(json.dumps({"labels": saved}), encoding="utf-8")
         for name, task in tasks.items():
             _write_predictions(
@@ -72,7 +73,7 @@ def write_run(
 
 
 def measured(task: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(task.get("metrics", DEFAULTS[task["kind"]]))
+    return tuple(task.get("metrics", KINDS[task["kind"]].default_metrics))
 
 
 def _labels(task: dict[str, Any]) -> Labels:
@@ -165,7 +166,7 @@ def _write_predictions(path: Path, task: dict[str, Any], labels: Labels, answers
     columns: dict[str, Any] = {"row": list(range(rows)), "text": first}
     if task.get("reading", "single") != "single":
         columns["text2"] = first[::-1]
-    if labels.is_numeric:
+    if labels.kind.has_numbers:
         columns |= {"label": targets, "prediction": predictions}
     else:
         shown = [

@@ -44,6 +44,7 @@ def train(
     device: str = "auto",
     resume: bool = False,
     allow_trackers: Sequence[str] = (),
+    trust_code: bool = False,
     listener: Listener | None = None,
     progress: bool = True,
 ) -> Model:
@@ -52,9 +53,10 @@ def train(
     `data` gives rows instead of files, `{"stars": {"train": frame, "dev": frame2}}`: data frames of pandas or polars,
     Arrow tables, data sets, dictionaries of columns or lists of dictionaries, in the columns that the recipe names.
     `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps;
-    `allow_trackers` are the addresses that the recipe may send its log to. In a terminal and in a notebook a progress
-    bar, notes and scores are shown, unless `progress` is False or a `listener` takes their place. In a script that
-    torchrun starts, all of its processes train one run together.
+    `allow_trackers` are the addresses that the recipe may send its log to. `trust_code` allows the
+    recipe to name code of your own by `use`, which is imported. In a terminal and in a notebook a
+    progress bar, notes and scores are shown, unless `progress` is False or a `listener` takes their
+    place. In a script that torchrun starts, all of its processes train one run together.
     """
     frames = frames_of(data or {})
     given = {task: list(own) for task, own in frames.items()}
@@ -76,6 +78,7 @@ def train(
                 device=device,
                 resume=resume,
                 allow_trackers=allow_trackers,
+                trust_code=trust_code,
                 processes=processes,
                 frames=frames,
             )
@@ -86,7 +89,7 @@ def train(
         finally:
             if isinstance(watcher, Watcher):
                 watcher.close()
-    model = load(out, device)
+    model = load(out, device, trust_code=trust_code)
     model.frames = frames
     return model
 
@@ -109,18 +112,19 @@ def predict_file(
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
     raw_csv: bool = False,
+    trust_code: bool = False,
     listener: job.Listener | None = None,
 ) -> int:
     """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
 
     `task` is one task, several, or None for all, which are answered in one pass. `keep_columns` are the columns of the
     input that pass through to the output, all by default, `[]` for none. `on_empty` is "error", "skip" or "keep";
-    defaults to the rule of each task.
+    defaults to the rule of each task. `trust_code` allows the model to name code, which is imported.
     """
     require_writable(Path(output))
     tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
     work = Answers(tasks, on_empty, None if keep_columns is None else tuple(keep_columns))
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv)
+    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv, trust_code)
     return asked.run(listener or job.Quiet())
 
 
@@ -134,9 +138,11 @@ def embed_file(
     device: str = "auto",
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
+    trust_code: bool = False,
     listener: job.Listener | None = None,
 ) -> int:
     """A vector for every row, as `weft embed`; returns the number of rows."""
     require_writable(Path(output), VECTOR_ENDINGS)
-    asked = job.Job(Path(model), Vectors(task, on_empty), Path(source), Path(output), device, executor, shard_rows)
+    work = Vectors(task, on_empty)
+    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, trust_code=trust_code)
     return asked.run(listener or job.Quiet())

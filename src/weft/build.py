@@ -9,19 +9,23 @@ from weft.bodies.source import find_body
 from weft.bodies.weights import read_shape
 from weft.data.dataset import Dataset, label_column
 from weft.data.frames import GivenFrames
-from weft.data.labels import Labels, find_labels
+from weft.data.labels import find_labels
 from weft.data.problems import BadRows
 from weft.data.remarks import remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
+from weft.foundation.parts import require_made
+from weft.kinds.labels import Labels
+from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
 from weft.recipes.idle import disabled_keys, refuse_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
 from weft.schedules.plan import Plan, SegmentPlan, Stretched
+from weft.surgery.base import Surgery
 from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
@@ -29,6 +33,7 @@ from weft.tasks.network import Network
 from weft.training.distributed import SOLO, Processes
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
+from weft.weighting.base import Weighting
 
 
 def read_data(recipe: Recipe, tokenizer: Tokenizer, frames: GivenFrames | None = None) -> dict[str, TaskData]:
@@ -97,10 +102,16 @@ def assemble(
     *,
     steps: int | None = None,
     device: str = "auto",
+    trust_code: bool = False,
     processes: Processes = SOLO,
     frames: GivenFrames | None = None,
 ) -> Assembly:
-    """Turn a recipe into objects, or say what in it cannot be. `frames` are rows that were given in Python."""
+    """Turn a recipe into objects, or say what in it cannot be.
+
+    `trust_code` allows the recipe to name code (`use`), which is imported here and nowhere before.
+    `frames` are rows that were given in Python.
+    """
+    recipe, code = recipe.with_code(trust_code, recipe.name)
     where = processes.device(choose_device(device))
     if recipe.optimizer.precision == "fp16" and where.type != "cuda":
         raise UserError(
@@ -134,7 +145,7 @@ def assemble(
     step = build_step(recipe, data, network, plan, where, constants, processes)
     if not step.weighting.heeds_scale:
         notes += scale_notes(constants, unfed)
-    return Assembly(recipe, tokenizer, data, network, plan, step, unfed, notes)
+    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
 
 
 def build_step(
@@ -151,9 +162,14 @@ def build_step(
     modes = recipe.modes()
     for mode in modes:
         mode.check(layers)
-    weighting = recipe.weighting.build(tuple(recipe.tasks)).to(device)
-    weighting.calibrate(constants)
+    weighting = recipe.weighting.build(tuple(recipe.tasks))
+    require_made(recipe.weighting, weighting, Weighting, "weighting")
+    weighting.to(device).calibrate(constants)
     surgery = recipe.surgery.build()
+    require_made(recipe.surgery, surgery, Surgery, "surgery")
+    penalties = [penalty.build() for penalty in recipe.penalties]
+    for number, (config, penalty) in enumerate(zip(recipe.penalties, penalties, strict=True)):
+        require_made(config, penalty, Penalty, f"penalties.{number}")
     factors = layer_factors(recipe, layers)
     refuse_idle_methods(recipe, plan, weighting)
     return Step(
@@ -167,7 +183,7 @@ def build_step(
         precision=recipe.optimizer.precision,
         surgery=surgery,
         layer_factors=factors,
-        penalties=[penalty.build() for penalty in recipe.penalties],
+        penalties=penalties,
         log=recipe.log,
         processes=processes,
     )

@@ -10,6 +10,7 @@ from weft.build import assemble
 from weft.data.frames import GivenFrames
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.errors import RunError
+from weft.foundation.own_code import code_digests
 from weft.recipes.recipe import Recipe, recipe_toml
 from weft.report.page import write_report
 from weft.runs.environment import environment
@@ -35,20 +36,22 @@ def train_run(
     resume: bool = False,
     followers: Sequence[Callable[[dict[str, Any]], None]] = (),
     allow_trackers: Sequence[str] = (),
+    trust_code: bool = False,
     processes: Processes = SOLO,
     frames: GivenFrames | None = None,
 ) -> dict[str, Any]:
     """Train a recipe into a run folder and return what is in its result.json.
 
     `followers` get every record of the run's log, and may end the run by an exception of their own.
-    `allow_trackers` are the addresses that the recipe may send its log to. Of several `processes` each calls this;
-    the first one alone writes and gets the result. `frames` are rows that were given in Python.
+    `allow_trackers` are the addresses that the recipe may send its log to; `trust_code` allows it to name code. Of
+    several `processes` each calls this; the first one alone writes and gets the result. `frames` are rows
+    that were given in Python.
     """
     with processes.agreement():
-        made = assemble(recipe, steps=steps, device=device, processes=processes, frames=frames)
-        network, plan = made.network, made.plan
+        made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes, frames=frames)
+        recipe, network, plan = made.recipe, made.network, made.plan
         content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
-        settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content}
+        settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content, **code_digests(made.code)}
         if resume:
             refuse_other_run(out, settings)
         wanted = recipe.trackers if processes.leads else ()
@@ -59,7 +62,7 @@ def train_run(
     run.followers += [*tracking, *followers]
     try:
         run.write_text("recipe.toml", recipe_toml(recipe))
-        run.write_json("environment.json", environment(made.step.device) | {"processes": processes.count})
+        run.write_json("environment.json", environment(made.step.device, made.code) | {"processes": processes.count})
         for note in made.notes:
             listener.noted(note)
         train = {name: task.train for name, task in made.data.items()}

@@ -227,7 +227,7 @@ def test_what_fits_where(transformers: tuple[Path, Outcome], sentence_transforme
 
 @pytest.mark.parametrize("name", variants(LossConfig))
 def test_the_function_that_a_loss_names_is_how_it_reads(name: str) -> None:
-    from weft.data.labels import Labels
+    from weft.kinds.labels import Labels
 
     kinds = [
         Labels("classification", ("a", "b")),

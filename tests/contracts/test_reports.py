@@ -9,7 +9,7 @@ from torchjd.aggregation import PCGradWeighting
 
 from tests.tiny import write_body
 from weft.build import build_plan, layer_factors
-from weft.data.labels import Labels
+from weft.kinds.labels import Labels
 from weft.losses.binary_cross_entropy import BinaryCrossEntropy
 from weft.losses.dual_objective import DualObjective
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine

@@ -27,6 +27,7 @@ ROOMS: list[set[str]] = [
     {"run"},
     {"export", "serving", "study", "sweep"},
     {"api"},
+    {"testing"},
     {"cli"},
     {"__main__", "__init__"},
 ]

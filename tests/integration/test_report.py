@@ -12,9 +12,9 @@ import weft as package
 from tests.integration.command import weft
 from tests.tiny import recipe_content, write_recipe, write_rows
 from weft.cli.report import report
-from weft.evaluation.calibration import temper
 from weft.inference.passes import answers
 from weft.inference.probe import probe
+from weft.kinds import KINDS
 from weft.report.page import write_report
 from weft.report.words import missing
 from weft.runs.reader import read_run
@@ -125,7 +125,7 @@ def test_a_calibrated_model_answers_at_its_temperature(run: Path) -> None:
     raw = answers(model.network, "sentiment", [reader.sequences(ids, None)], model.engine.device)
     assert prediction.probabilities is not None
     found = list(prediction.probabilities.values())
-    assert found == pytest.approx(temper(raw, saved["sentiment"])[0].tolist())
+    assert found == pytest.approx(KINDS["ordinal"].temper(raw, saved["sentiment"])[0].tolist())
     assert np.argmax(found) == raw[0].argmax()
 
 

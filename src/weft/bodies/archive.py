@@ -13,7 +13,7 @@ KEPT = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def load_archive(path: Path) -> dict[str, Tensor]:
-    """Named tensors on the CPU; never runs code that the archive holds."""
+    """ProbabilityKind tensors on the CPU; never runs code that the archive holds."""
     _require_plain(path)
     try:
         with warnings.catch_warnings():  # torch's hints are for programmers

@@ -19,6 +19,7 @@ def embed(
     ] = None,
     on_empty: options.OnEmptyText = None,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
 ) -> None:
@@ -36,6 +37,7 @@ def embed(
             device=device,
             executor=executor,
             shard_rows=shard_rows,
+            trust_code=trust_code,
             listener=watcher,
         )
     typer.echo(f"{rows:,} vectors -> {output}")

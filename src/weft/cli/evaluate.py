@@ -19,6 +19,7 @@ def evaluate(
         typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
     ] = None,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
     as_json: options.Json = False,
 ) -> None:
     """Score a trained model."""
@@ -39,7 +40,7 @@ def evaluate(
     from weft.runs.folder import without_nan
 
     shown = "file" if files else split
-    loaded = load(model, device)
+    loaded = load(model, device, trust_code=trust_code)
     for note in options.unused_data_dir(loaded.config, data_dir):
         typer.echo(f"note: {note}", err=True)
     evaluation = loaded.evaluate(split, data_dir=data_dir, files=files)

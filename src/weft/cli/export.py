@@ -16,6 +16,7 @@ def export(
         str | None, typer.Option("--quantize", metavar="int8", help="8-bit weights; scores the dev files. For onnx.")
     ] = None,
     data_dir: options.DataDir = None,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Write a trained model for other libraries."""
     options.require_folder(data_dir)
@@ -25,7 +26,7 @@ def export(
 
     console = SafeConsole()
     with console.status(f"writing {out}"):
-        outcome = write(model, to, out, quantize=quantize, data_dir=data_dir)
+        outcome = write(model, to, out, quantize=quantize, data_dir=data_dir, trust_code=trust_code)
     for what, where in outcome.written.items():
         console.print(f"{what}: {out / where}", soft_wrap=True)
     for task, reason in outcome.skipped.items():

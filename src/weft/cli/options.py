@@ -43,6 +43,13 @@ OnEmptyText = Annotated[
         help="Empty texts: error, skip (no answer) or keep (answered). Defaults to the rule of the task's data.",
     ),
 ]
+TrustCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Import the code that the recipe or model names by `use`. Read it first; WEFT_TRUST_CODE=1 does the same.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 
 

@@ -42,6 +42,7 @@ def predict(
     ] = None,
     on_empty: options.OnEmptyText = None,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
     as_json: options.Json = False,
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
@@ -77,13 +78,14 @@ def predict(
                 executor=executor,
                 shard_rows=shard_rows,
                 raw_csv=raw_csv,
+                trust_code=trust_code,
                 listener=watcher,
             )
         print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
         return
     from weft.inference.model import load
 
-    loaded = load(model, device)
+    loaded = load(model, device, trust_code=trust_code)
     chosen = loaded.choose(tasks)
     answers = _of_file(loaded, chosen, source, rule) if source is not None else _of_texts(loaded, chosen, texts, rule)
     if as_json:

@@ -15,6 +15,7 @@ def probe(
     data_dir: options.DataDir = None,
     split: Annotated[str, typer.Option("--split", help="train, dev or test.")] = "dev",
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
     as_json: options.Json = False,
 ) -> None:
     """Swap the gendered words in a split's texts and see how far the answers move."""
@@ -26,7 +27,7 @@ def probe(
     from weft.inference.model import load
     from weft.report.live import SafeConsole
 
-    found = probing.probe(load(model, device), split, data_dir)
+    found = probing.probe(load(model, device, trust_code=trust_code), split, data_dir)
     if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it
         write_whole(model / "bias.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     if as_json:

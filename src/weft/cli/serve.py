@@ -47,6 +47,7 @@ def serve(
         float, typer.Option("--body-seconds", min=0.1, help="How long a client may take to send a request.")
     ] = 10.0,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Answer over HTTP, with a page to try it."""
     missing = [name for name in NEEDED if find_spec(name) is None]
@@ -64,7 +65,7 @@ def serve(
     from weft.serving.server import serve as run
     from weft.serving.settings import Settings
 
-    loaded = load(model, device)
+    loaded = load(model, device, trust_code=trust_code)
     place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
     settings = Settings(
         max_body=max_body,

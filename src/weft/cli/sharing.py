@@ -40,6 +40,7 @@ def sharing(
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Tell whether the tasks of a recipe gain from sharing a body, and which of them conflict."""
     options.require_folder(data_dir)
@@ -53,6 +54,12 @@ def sharing(
     loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
     numbers = dict.fromkeys(int(seed) for seed in seeds.split(","))
     source = sharing_study(
-        loaded, seeds=list(numbers), steps=steps, tasks=task or (), max_seconds=seconds, device=device
+        loaded,
+        seeds=list(numbers),
+        steps=steps,
+        tasks=task or (),
+        max_seconds=seconds,
+        device=device,
+        trust_code=trust_code,
     )
-    run(source, out, None, None, plan, executor, jobs, device)
+    run(source, out, None, None, plan, executor, jobs, device, trust_code)

@@ -37,6 +37,7 @@ def study(
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Compare recipes under equal conditions, with several seeds, and judge claims about them."""
     from weft.study.format import Source, load_study
@@ -47,7 +48,7 @@ def study(
         return
     source = load_study(study)
     chosen = with_settings(source.study.enlarged() if full else source.study, settings or ())
-    run(Source(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device)
+    run(Source(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device, trust_code)
 
 
 def run(
@@ -59,6 +60,7 @@ def run(
     executor: str,
     jobs: int,
     device: str,
+    trust_code: bool,
 ) -> None:
     """Plan a study, and unless that is all, run it and show what it found."""
     options.require_folder(data_dir)
@@ -71,7 +73,7 @@ def run(
 
     console = SafeConsole()
     with console.status("reading, tokenizing and building every arm"):
-        planned = plan_study(source, data_dir=data_dir, body=body, device=device)
+        planned = plan_study(source, data_dir=data_dir, body=body, device=device, trust_code=trust_code)
     for line in describe(planned):
         console.print(line, soft_wrap=True)
     if plan_only:

@@ -26,6 +26,7 @@ def sweep(
     data_dir: options.DataDir = None,
     trials: Annotated[int | None, typer.Option("--trials", min=1, help="Replace the sweep's number of trials.")] = None,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Search over keys of a recipe. Started again, it goes on; started beside itself, it shares the work."""
     options.require_folder(data_dir)
@@ -39,7 +40,7 @@ def sweep(
         loaded = loaded.model_copy(update={"trials": trials})
     audience = Terminal(console)
     try:
-        found = run_sweep(loaded, out, audience, data_dir=data_dir, device=device)
+        found = run_sweep(loaded, out, audience, data_dir=data_dir, device=device, trust_code=trust_code)
     except Interrupted:
         again = shlex.join(sys.argv[1:])
         raise Interrupted(f"stopped; everything up to here is saved. Go on with: weft {again}") from None

@@ -8,8 +8,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from weft.evaluation.metrics import METRICS, explain, title
 from weft.evaluation.table import shown
+from weft.kinds.metrics import METRICS, explain, title
 from weft.report.live import clock, marked
 
 

@@ -25,6 +25,7 @@ def train(
         list[str] | None,
         typer.Option("--allow-tracker", metavar="URI", help="Let the recipe send its log to this address."),
     ] = None,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Train a recipe into a run folder."""
     options.require_folder(data_dir)
@@ -51,6 +52,7 @@ def train(
                 device=device,
                 resume=resume,
                 allow_trackers=allow_trackers or (),
+                trust_code=trust_code,
                 processes=processes,
             )
         except Interrupted:

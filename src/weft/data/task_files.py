@@ -8,13 +8,13 @@ from weft.data.dataset import Dataset, text_columns
 from weft.data.files import require_columns
 from weft.data.frames import Frame, Source
 from weft.data.hub import fetch_split
-from weft.data.labels import Labels
 from weft.data.readings import Reader
 from weft.data.splits import split_rows
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import TokenizedFile, cache_folder, tokenize_file
 from weft.foundation.errors import UserError
 from weft.foundation.values import Rows
+from weft.kinds.labels import Labels
 
 
 def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:

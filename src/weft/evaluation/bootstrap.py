@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.evaluation.counted import Counts
-from weft.evaluation.metrics import METRICS
-from weft.evaluation.truth import Predictions, Truth
 from weft.foundation.randomness import generator
+from weft.kinds.counted import Counts
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Truth
 
 ROUNDS = 1000
 DEFINED = 0.95

@@ -5,47 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.labels import Targets
-from weft.evaluation.truth import Predictions
 from weft.foundation.randomness import generator
+from weft.kinds.probability import TINY, ProbabilityKind
+from weft.kinds.truth import Predictions, Targets
 
 BINS = 10
-TINY = 1e-30
 
 
-def temper(predictions: Predictions, temperature: float, *, multilabel: bool = False) -> Predictions:
-    """Probabilities at a temperature: above 1 they move towards each other, below 1 apart; their order stays.
-
-    Dividing logits by T is raising probabilities to the power 1 / T, so this needs no logits and fits every loss.
-    """
-    clipped = np.clip(predictions, TINY, 1.0)
-    yes = np.log(clipped) / temperature
-    no = np.log(np.clip(1 - predictions, TINY, 1.0)) / temperature if multilabel else None
-    if no is not None:
-        tempered: Predictions = 1 / (1 + np.exp(no - yes))
-        return tempered
-    powers = np.exp(yes - yes.max(axis=-1, keepdims=True))
-    shared: Predictions = powers / powers.sum(axis=-1, keepdims=True)
-    return shared
-
-
-def log_loss(predictions: Predictions, targets: Targets) -> float:
+def log_loss(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
     """The mean of -log p of what is true."""
-    if targets.ndim == 2:
-        true = np.where(targets > 0.5, predictions, 1 - predictions)
-    else:
-        true = predictions[np.arange(len(targets)), targets.astype(np.int64)]
-    return float(-np.log(np.clip(true, TINY, 1.0)).mean())
+    return float(-np.log(np.clip(kind.truth_probabilities(predictions, targets), TINY, 1.0)).mean())
 
 
-def fit_temperature(predictions: Predictions, targets: Targets) -> float:
+def fit_temperature(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
     """The temperature from 1/20 to 20 with the smallest log-loss."""
     from scipy.optimize import minimize_scalar  # takes long to import, and answers need no fit
 
-    multilabel = targets.ndim == 2
-
     def loss(log_temperature: float) -> float:
-        return log_loss(temper(predictions, float(np.exp(log_temperature)), multilabel=multilabel), targets)
+        return log_loss(kind, kind.temper(predictions, float(np.exp(log_temperature))), targets)
 
     found = minimize_scalar(loss, bounds=(-np.log(20), np.log(20)), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))
@@ -67,13 +44,9 @@ class Reliability:
         return float((self.rows * np.abs(self.confidence - self.right)).sum() / self.rows.sum())
 
 
-def reliability(predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
-    """In bins of equal width. One answer a row; for multilabel every label of a row is an answer."""
-    if targets.ndim == 2:
-        confidence = np.maximum(predictions, 1 - predictions).ravel()
-        right = ((predictions > 0.5) == (targets > 0.5)).ravel()
-    else:
-        confidence, right = predictions.max(axis=1), predictions.argmax(axis=1) == targets
+def reliability(kind: ProbabilityKind, predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
+    """In bins of equal width."""
+    confidence, right = kind.confidence(predictions, targets)
     bin_of = np.minimum((confidence * bins).astype(np.int64), bins - 1)
     rows = np.bincount(bin_of, minlength=bins)
     used = rows > 0
@@ -81,7 +54,7 @@ def reliability(predictions: Predictions, targets: Targets, bins: int = BINS) ->
     return Reliability(means[0], means[1], rows[used])
 
 
-def cross_fitted(predictions: Predictions, targets: Targets) -> Predictions:
+def cross_fitted(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> Predictions:
     """Each half of the rows at the temperature of the other half: what calibration gains on rows it has not seen."""
     if len(targets) < 2:  # there is no other half
         return predictions
@@ -89,8 +62,8 @@ def cross_fitted(predictions: Predictions, targets: Targets) -> Predictions:
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     tempered = np.empty_like(predictions)
     for here, there in (halves, halves[::-1]):
-        own = fit_temperature(predictions[there], targets[there])
-        tempered[here] = temper(predictions[here], own, multilabel=targets.ndim == 2)
+        own = fit_temperature(kind, predictions[there], targets[there])
+        tempered[here] = kind.temper(predictions[here], own)
     return tempered
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weft.data.dataset import Dataset
-from weft.evaluation.metrics import overall, score
 from weft.evaluation.plane import Plane
 from weft.evaluation.table import HEADER, score_rows, score_text
-from weft.evaluation.truth import Predictions, decide
 from weft.foundation.notebook import html_table
+from weft.kinds.metrics import overall, score
+from weft.kinds.truth import Predictions
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,10 +63,8 @@ def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
                 "the overall score is undefined, and this evaluation counts as the worst"
             )
             continue
-        labels, targets = dev[task].labels, dev[task].targets
-        if labels.kind in ("classification", "ordinal") and len(np.unique(targets)) > 1:
-            chosen = np.unique(decide(evaluation.predictions[task], targets))
-            if len(chosen) == 1:
-                name = labels.names[int(chosen[0])]
-                found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant answer")
+        labels = dev[task].labels
+        name = labels.kind.constant_answer(labels, evaluation.predictions[task], dev[task].targets)
+        if name is not None:
+            found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant answer")
     return found

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from weft.evaluation.metrics import METRICS
+from weft.kinds.metrics import METRICS
 
 Scores = Mapping[str, Mapping[str, float]]
 """task -> metric -> value, and `n` rows"""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.evaluation import bootstrap
-from weft.evaluation.metrics import METRICS
-from weft.evaluation.truth import Predictions, Truth
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Truth
 
 BLOCK = 100
 """resamples that are worked on at a time, so that memory does not grow with their number"""
@@ -21,7 +21,7 @@ BLOCK = 100
 def resampled_together(name: str, truth: Truth, models: Sequence[Predictions], purpose: str) -> NDArray[np.float64]:
     """[rounds, models] a metric of each model on every resample; NaN where it is undefined."""
     metric = METRICS[name]
-    means = metric.forms[truth.kind].means
+    means = metric.form(truth).means
     if means is not None:
         columns = np.stack([means.columns(truth, own) for own in models], axis=1)  # [n, models, k]
         flat, shape = columns.reshape(len(truth), -1), columns.shape[1:]

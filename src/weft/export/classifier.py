@@ -96,15 +96,15 @@ def output_layer(
     assert isinstance(last, nn.Linear), "a head's last layer is linear"
     labels, temperature = source.task(name).labels, source.temperature(name)
     weight, bias = (tensor.detach() / temperature for tensor in (last.weight, last.bias))
-    if labels.is_numeric:
-        nothing = torch.zeros_like(weight)  # only the bias moves by the low end of the range
-        return _linear(labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)), [name]
-    if len(weight) == len(labels.names):
-        return _linear(weight, bias), list(labels.names)
+    nothing = torch.zeros_like(weight)  # only the bias moves by the low end of the range
+    weight, bias = labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)
+    names = list(labels.names) or [name]
+    if len(weight) == len(names):
+        return _linear(weight, bias), names
     if yes_no_as_two:
         doubled = (torch.cat([torch.zeros_like(tensor), tensor]) for tensor in (weight, bias))
-        return _linear(*doubled), list(labels.names)
-    return _linear(weight, bias), [labels.names[1]]
+        return _linear(*doubled), names
+    return _linear(weight, bias), [names[1]]
 
 
 def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:

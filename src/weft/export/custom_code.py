@@ -9,9 +9,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from weft.bodies.weights import hugging_face_config
-from weft.data.labels import Labels
 from weft.export.source import Source, write_json
 from weft.export.tokenizer_file import save_tokenizer
+from weft.kinds.labels import Labels
 from weft.losses.binary_cross_entropy import BinaryCrossEntropy
 from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
 
@@ -64,7 +64,7 @@ def task_settings(source: Source, name: str) -> dict[str, Any]:
         "dropout": source.model.config.dropout,
         "loss": config.chosen_loss.name,
         "gives_probability": isinstance(task.loss, BinaryCrossEntropy) and task.loss.reads_probabilities,
-        "range": [labels.low, labels.high] if labels.is_numeric else None,
+        "range": None if labels.limits is None else list(labels.limits),
         "scaled": labels.scaled,
         "temperature": source.temperature(name),
     }

@@ -7,7 +7,7 @@ from torch import nn
 
 from weft.export.classifier import misfit, output_layer, save_bert, save_classifier, unreadable
 from weft.export.outcome import Outcome
-from weft.export.source import Source, write_json
+from weft.export.source import Source, own_code, write_json
 from weft.export.tokenizer_file import save_tokenizer
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine
 from weft.nn.heads.linear import Linear
@@ -49,6 +49,9 @@ def refusal(source: Source, name: str) -> str | None:
     task, config = source.task(name), source.config(name)
     if config.reading == "single":
         return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
+    read = ("pooling",) if config.reading == "bi" else ("pooling", "head", "loss")  # a bi task gives vectors alone
+    if (code := own_code(source, name, read)) is not None:
+        return code
     if type(task.pooling) not in MODES:
         return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
     if config.reading == "bi":
@@ -126,4 +129,5 @@ def _left_behind(source: Source, name: str) -> str:
     """A cosine is what the library computes by itself; any other head is lost."""
     if isinstance(source.task(name).head, Cosine):
         return ""
-    return f" (vectors alone; its {source.config(name).head.name} head comes along with --to transformers or onnx)"
+    targets = "onnx" if own_code(source, name) else "transformers or onnx"
+    return f" (vectors alone; its {source.config(name).head.name} head comes along with --to {targets})"

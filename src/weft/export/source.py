@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -56,9 +56,17 @@ class Source:
         return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
 
 
-def open_source(folder: Path) -> Source:
+def own_code(source: Source, name: str, keys: Sequence[str] = ("pooling", "head", "loss")) -> str | None:
+    """Which part of a task is code that no other library has, or None."""
+    config = source.config(name)
+    parts = {"pooling": config.pooling, "head": config.head, "loss": config.chosen_loss}
+    found = [f'{key} = {{ use = "{parts[key].use}" }}' for key in keys if parts[key].use is not None]
+    return f"{found[0]} is code that the exported folder does not hold; use --to onnx" if found else None
+
+
+def open_source(folder: Path, trust_code: bool = False) -> Source:
     path = model_folder(folder)
-    model = load(path, "cpu")
+    model = load(path, "cpu", trust_code=trust_code)
     return Source(path, model, deepcopy(model.network).float().eval())
 
 

@@ -53,19 +53,7 @@ def _example(source: Source, name: str, custom_code: bool) -> str:
         "with torch.no_grad():",
         "    logits = model(**inputs).logits",
     ]
-    if labels.is_numeric:
-        lines += ["print(logits[:, 0].tolist())"]
-    elif labels.kind == "multilabel":
-        lines += [
-            "for row in logits.sigmoid():",
-            "    print([model.config.id2label[i] for i, p in enumerate(row.tolist()) if p > 0.5])",
-        ]
-    else:
-        lines += [
-            "for row in logits.softmax(dim=1):",
-            "    print(model.config.id2label[int(row.argmax())], float(row.max()))",
-        ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *labels.kind.reading_code]) + "\n"
 
 
 def _listed(texts: list[str]) -> str:
@@ -95,12 +83,7 @@ def _input(source: Source, name: str) -> str:
 
 def _output(source: Source, name: str) -> str:
     labels = source.task(name).labels
-    if labels.is_numeric:
-        return "`logits` has one number for each row, in the units of the labels."
-    names = ", ".join(f"`{label}`" for label in labels.names)
-    if labels.kind == "multilabel":
-        return f"The sigmoid of `logits` is the probability of each label: {names}. Any number of them may apply."
-    return f"The softmax of `logits` is the probability of each class: {names}."
+    return labels.kind.describe_logits(labels)
 
 
 def _vectors(source: Source, name: str) -> str:

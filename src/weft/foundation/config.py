@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from weft.foundation.errors import UserError
+from weft.foundation.own_code import Importer
 
 
 class Config(BaseModel):
@@ -16,11 +17,12 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-def _name_alone(value: Any) -> Any:
+def name_alone(value: Any) -> Any:
+    """A variant's table, where its name alone may stand for it."""
     return {"name": value} if isinstance(value, str) else value
 
 
-NAME_ALONE = BeforeValidator(_name_alone)
+NAME_ALONE = BeforeValidator(name_alone)
 """Lets a variant without options be written as its name: ``loss = "mse"`` for ``loss = { name = "mse" }``."""
 
 _NAME = r"[A-Za-z][A-Za-z0-9_-]*( [A-Za-z0-9_-]+)*"
@@ -47,19 +49,24 @@ def check_names(names: Iterable[str], what: str) -> None:
 Parsed = TypeVar("Parsed", bound=Config)
 
 
-def parse(model: type[Parsed], content: Mapping[str, Any], where: str) -> Parsed:
-    """Checked content of a file, or one message that names every wrong key."""
+def parse(model: type[Parsed], content: Mapping[str, Any], where: str, importer: Importer | None = None) -> Parsed:
+    """Checked content of a file, or one message that names every wrong key.
+
+    With an `importer`, the parts that the content names by `use` are imported; without one they stay plain data.
+    """
     try:
-        return model.model_validate(content)
+        return model.model_validate(content, context=importer)
     except ValidationError as error:
-        raise UserError("\n".join(f"{where}: {_explain(item, model)}" for item in error.errors())) from None
+        own = importer.classes if importer else {}
+        found = [_explain(item, model, content, own) for item in error.errors()]
+        raise UserError("\n".join(f"{where}: {line}" for line in found)) from None
 
 
-def _explain(item: Any, root: type[Config]) -> str:
+def _explain(item: Any, root: type[Config], content: Any, own: Mapping[str, Any]) -> str:
     """One of pydantic's findings in our words: key, what was found, what was expected."""
     keys = [str(part) for part in item["loc"]]
     if item["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(keys[-1], _known_keys(keys[:-1], root), n=1)
+        near = difflib.get_close_matches(keys[-1], _known_keys(item["loc"][:-1], root, content, own), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{'.'.join(keys)}: there is no such key{hint}"
     if item["type"] == "missing":
@@ -76,17 +83,32 @@ def _explain(item: Any, root: type[Config]) -> str:
     return ": ".join([*([".".join(keys)] if keys else []), f"{shown}{message}"])
 
 
-def _known_keys(keys: list[str], root: type[Config]) -> list[str]:
-    """The keys that may stand in the table at `keys`, found by walking the types from `root` on."""
+def _known_keys(loc: Iterable[str | int], root: type[Config], content: Any, own: Mapping[str, Any]) -> list[str]:
+    """The keys that may stand in the table at `loc`, found by walking the types from `root` on.
+
+    `own` are the classes of the parts that the content names by `use`.
+    """
     models: list[Any] = [root]
-    for key in keys:
+    for part in loc:
+        key = str(part)
         fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
         if fields:
             models = [model for field in fields for model in _models_in(field)]
         else:  # a task's name, or a variant's name, which pydantic puts into the place
             named = [model for model in models if key in str(model.model_fields.get("name", ""))]
             models = named or models
+        content = _inside(content, part)
+        address = content.get("use") if isinstance(content, dict) else None
+        if isinstance(address, str) and address in own:
+            models = [own[address]]
     return [name for model in models for name in model.model_fields]
+
+
+def _inside(content: Any, key: str | int) -> Any:
+    """What stands at a key; a variant's name, which pydantic puts into the place, leads nowhere."""
+    if isinstance(content, dict):
+        return content.get(key, content)
+    return content[key] if isinstance(content, list | tuple) and isinstance(key, int) else content
 
 
 def _models_in(annotation: Any) -> list[Any]:

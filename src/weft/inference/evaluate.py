@@ -8,9 +8,9 @@ import torch
 
 from weft.data.dataset import Dataset
 from weft.evaluation.scoring import Evaluation, scored
-from weft.evaluation.truth import Predictions
 from weft.inference.engine import Engine
 from weft.inference.passes import run_over
+from weft.kinds.truth import Predictions
 from weft.tasks.network import Network
 
 

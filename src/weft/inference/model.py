@@ -1,6 +1,5 @@
 """What a user loads: a trained body with its heads, ready to answer."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,23 +13,23 @@ from weft.data.dataset import Dataset
 from weft.data.empty import OnEmpty, answerable
 from weft.data.frames import GivenFrames, Source, Table, frame_of
 from weft.data.given import Given, is_table, sides_of, texts_of
-from weft.data.labels import Labels
 from weft.data.layout import Layout
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
 from weft.data.tokenizer import Tokenizer
-from weft.evaluation.calibration import temper
-from weft.evaluation.metrics import choose_metrics
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
 from weft.foundation.notebook import html_table
+from weft.foundation.own_code import SourceFile
 from weft.foundation.start import NoRandomStart
 from weft.inference.engine import Engine, TorchEngine
 from weft.inference.evaluate import evaluate
 from weft.inference.joint import Ask
 from weft.inference.onnx_engine import OnnxEngine, is_onnx_folder
 from weft.inference.prediction import Prediction
+from weft.kinds.labels import Labels
+from weft.kinds.metrics import choose_metrics
 from weft.runs.model_folder import model_folder, read_model
 from weft.tasks.building import build_network, build_reader, planned_network, task_files
 from weft.tasks.config import ModelConfig
@@ -48,8 +47,9 @@ class Model:
         config: ModelConfig,
         labels: dict[str, Labels],
         temperatures: Mapping[str, float] | None = None,
+        code: Mapping[str, SourceFile] | None = None,
     ) -> None:
-        """`temperatures` by task, for a model that was calibrated."""
+        """`temperatures` by task, for a model that was calibrated; `code`: the files of parts named by `use`."""
         self.engine = engine
         self.tokenizer = tokenizer
         self.config = config
@@ -57,6 +57,7 @@ class Model:
         self.temperatures = dict(temperatures or {})
         self.frames: GivenFrames = {}
         """the splits that were given in Python, in the session that trained the model"""
+        self.code = dict(code or {})
 
     @property
     def tasks(self) -> list[str]:
@@ -73,11 +74,9 @@ class Model:
         return f"Model({self.config.name}: {', '.join(self.tasks)})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            [name, task.kind, task.reading, self.labels[name].expected.removeprefix("one of ").removeprefix("any of ")]
-            for name, task in self.config.tasks.items()
-        ]
-        return html_table(f"Model {self.config.name}", ["task", "kind", "reading", "labels"], rows)
+        own = self.labels
+        rows = [[name, t.kind, t.reading, own[name].kind.expected(own[name])] for name, t in self.config.tasks.items()]
+        return html_table(f"Model {self.config.name}", ["task", "kind", "reading", "label"], rows)
 
     def columns(self, task: str) -> list[str]:
         """The text columns of a task's own files."""
@@ -226,8 +225,7 @@ class Model:
     def read(self, task: str, values: NDArray[np.float64]) -> list[Prediction]:
         """What an engine's answers say, by the task's labels and its temperature."""
         if task in self.temperatures:
-            multilabel = self.labels[task].kind == "multilabel"
-            values = temper(values, self.temperatures[task], multilabel=multilabel)
+            values = self.labels[task].kind.temper(values, self.temperatures[task])
         return [self._prediction(task, value) for value in values]
 
     def embed(self, texts: Given, task: str | None = None, *, on_empty: OnEmpty | None = None) -> NDArray[np.float32]:
@@ -298,19 +296,11 @@ class Model:
 
     def _no_answer(self, task: str) -> Prediction:
         """Of a row that is skipped."""
-        return Prediction(task, None, math.nan, None if self.labels[task].is_numeric else {})
+        return Prediction(task, *self.labels[task].kind.no_answer())
 
     def _prediction(self, task: str, value: Any) -> Prediction:
         labels = self.labels[task]
-        if labels.is_numeric:
-            return Prediction(task, None, float(labels.in_units(value)), None)
-        best = int(value.argmax())
-        probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
-        if labels.kind == "multilabel":
-            chosen: str | list[str] = [name for name, p in probabilities.items() if p > 0.5]
-        else:
-            chosen = labels.names[best]
-        return Prediction(task, chosen, float(value[best]), probabilities)
+        return Prediction(task, *labels.kind.answer(labels, value))
 
 
 def _source(given: Given, name: str) -> Source:
@@ -318,16 +308,24 @@ def _source(given: Given, name: str) -> Source:
     return Path(given) if isinstance(given, str | Path) else frame_of(given, name)
 
 
-def load(folder: str | Path, device: str = "auto") -> Model:
-    """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it."""
+def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) -> Model:
+    """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it.
+
+    A model whose pooling, head or loss is named by `use` needs that code to answer. It is imported only with
+    `trust_code`; without it, such a model raises UserError. An ONNX folder needs no code.
+    """
     path = model_folder(Path(folder))
     made = read_model(path)
-    engine = _onnx_engine if is_onnx_folder(path) else _torch_engine
+    engine, config = _onnx_engine, made.config
+    code: dict[str, SourceFile] = {}
+    if not is_onnx_folder(path):
+        engine = _torch_engine
+        config, code = config.answering().with_code(trust_code, str(path / "weft.json"))
     tokenizer = Tokenizer.load(path)
     if (path / "config.json").is_file():  # an ONNX folder has none
         tokenizer.require_fits(read_shape(path).vocabulary)
-    ready = engine(path, made.config, made.labels, device)
-    return Model(ready, tokenizer, made.config, made.labels, made.temperatures)
+    ready = engine(path, config, made.labels, device)
+    return Model(ready, tokenizer, config, made.labels, made.temperatures, code)
 
 
 def _torch_engine(folder: Path, config: ModelConfig, labels: dict[str, Labels], device: str) -> Engine:

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.data.labels import Labels
 from weft.data.readings import Reading, TokenSequence
 from weft.foundation.errors import UserError
 from weft.inference.engine import Engine
 from weft.inference.joint import Ask, Places, Values, lay_out, share_out
 from weft.inference.passes import by_length, without_repeats
+from weft.kinds.labels import Labels
 
 Floats = NDArray[np.float32]
 HEADS = "bi-heads"

@@ -100,14 +100,14 @@ def _answers(model: Model, name: str, rows: list[tuple[str, ...]]) -> list[Predi
 
 
 def _moves(model: Model, name: str, before: list[Prediction], after: list[Prediction]) -> NDArray[np.float64]:
-    """[n] half of all changes of probability (the largest, for multilabel), or a number's as a share of its range."""
+    """[n] how far each answer moves"""
     labels = model.labels[name]
-    if labels.is_numeric:
-        gaps = np.array([a.score - b.score for a, b in zip(before, after, strict=True)])
-        return np.asarray(np.abs(gaps) / (labels.high - labels.low))
-    one, two = (np.array([list((p.probabilities or {}).values()) for p in side]) for side in (before, after))
-    gaps = np.abs(one - two)
-    return np.asarray(gaps.max(axis=1) if labels.kind == "multilabel" else gaps.sum(axis=1) / 2)
+    one, two = (np.array([_values(answer) for answer in side]) for side in (before, after))
+    return labels.kind.moves(labels, one, two)
+
+
+def _values(answer: Prediction) -> float | list[float]:
+    return answer.score if answer.probabilities is None else list(answer.probabilities.values())
 
 
 def _shown(prediction: Prediction) -> str:

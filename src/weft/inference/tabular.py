@@ -49,7 +49,7 @@ def _columns(model: "Model", answers: Mapping[str, Sequence[Prediction]]) -> dic
     columns: dict[str, list[Any]] = {}
     for task, own in answers.items():
         scores = [None if math.isnan(answer.score) else answer.score for answer in own]
-        if model.labels[task].is_numeric:
+        if model.labels[task].kind.has_numbers:
             columns[task] = scores
         else:
             columns[task] = [answer.label for answer in own]

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
+from weft.losses.base import LossOptions
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
@@ -20,5 +21,5 @@ LossConfig = Annotated[
     | DualObjectiveConfig
     | OrdinalLogConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(LossOptions),
 ]

@@ -5,8 +5,9 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from weft.data.labels import Labels
 from weft.foundation.errors import UserError
+from weft.foundation.parts import Part
+from weft.kinds.labels import Labels
 from weft.nn.heads.base import Bounds
 
 TINY = 1e-6
@@ -37,9 +38,18 @@ class Loss(nn.Module, ABC):
         """[n, classes] probabilities, or [n] numbers for a regression"""
 
 
+class LossOptions(Part):
+    """The base of all config classes of losses."""
+
+    @abstractmethod
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> Loss:
+        """A loss for the labels of `task` on numbers within `bounds`; UserError `tasks.TASK.loss: ...` if none fits."""
+
+
 def refuse(name: str, labels: Labels, task: str, expected: str) -> UserError:
     """The message for a loss that does not fit a task's labels."""
-    found = f"{labels.kind} with {len(labels.names)} classes" if labels.names else labels.kind
+    kind = labels.kind.name
+    found = f"{kind} with {len(labels.names)} classes" if labels.names else kind
     return UserError(f"tasks.{task}.loss: {name!r} is for {expected}, but the task is a {found}")
 
 

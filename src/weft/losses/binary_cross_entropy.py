@@ -6,10 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.foundation.config import Config
 from weft.foundation.errors import UserError
-from weft.losses.base import TINY, Loss, refuse, refuse_bounds
+from weft.kinds.labels import Labels
+from weft.losses.base import TINY, Loss, LossOptions, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
 
 
@@ -39,7 +38,7 @@ class BinaryCrossEntropy(Loss):
         return torch.cat([1 - yes, yes], dim=1) if self.outputs == 1 else yes
 
 
-class BinaryCrossEntropyConfig(Config):
+class BinaryCrossEntropyConfig(LossOptions):
     name: Literal["binary-cross-entropy"] = "binary-cross-entropy"
     as_logit: bool = False
     """Read a number from 0 to 1 as a logit, not as a probability, as report 3's code does. Defaults to false."""
@@ -50,8 +49,7 @@ class BinaryCrossEntropyConfig(Config):
         if self.as_logit and bounds is None:
             raise UserError(f"tasks.{task}.loss.as_logit: the head gives a logit already; leave as_logit out")
         reads_probabilities = bounds is not None and not self.as_logit
-        if labels.kind == "multilabel":
-            return BinaryCrossEntropy(len(labels.names), reads_probabilities)
-        if labels.is_numeric or len(labels.names) != 2:
+        questions = labels.kind.questions(labels)
+        if questions is None:
             raise refuse(self.name, labels, task, "two classes, or for several labels at once")
-        return BinaryCrossEntropy(1, reads_probabilities)
+        return BinaryCrossEntropy(questions, reads_probabilities)

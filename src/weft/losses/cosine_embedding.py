@@ -6,10 +6,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.foundation.config import Config
 from weft.foundation.errors import UserError
-from weft.losses.base import Loss, refuse, refuse_bounds
+from weft.kinds.labels import Labels
+from weft.losses.base import Loss, LossOptions, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
 
 
@@ -34,13 +33,13 @@ class CosineEmbedding(Loss):
 
     def read(self, output: Tensor) -> Tensor:
         closeness = output[:, 0].clamp(0, 1)
-        if not self.labels.is_numeric:
+        if not self.labels.kind.has_numbers:
             return torch.stack([1 - closeness, closeness], dim=1)
         low, high = (0.0, 1.0) if self.labels.scaled else (self.labels.low, self.labels.high)
         return low + closeness * (high - low)
 
 
-class CosineEmbeddingConfig(Config):
+class CosineEmbeddingConfig(LossOptions):
     name: Literal["cosine-embedding"] = "cosine-embedding"
     cut: float | None = None
     """labels from here on mean similar, in the label's own units; the middle of the range unless said"""
@@ -50,10 +49,9 @@ class CosineEmbeddingConfig(Config):
     def build(self, labels: Labels, task: str, bounds: Bounds) -> CosineEmbedding:
         if bounds != (-1.0, 1.0):
             raise refuse_bounds(self.name, bounds, task, 'a cosine (head = "cosine")')
-        if labels.is_numeric:
-            cut = (labels.low + labels.high) / 2 if self.cut is None else self.cut
-            cut = (cut - labels.low) / (labels.high - labels.low) if labels.scaled else cut
-        elif labels.kind == "multilabel" or len(labels.names) != 2:
+        if labels.kind.has_numbers:
+            cut = labels.from_units((labels.low + labels.high) / 2 if self.cut is None else self.cut)
+        elif not labels.is_binary:
             raise refuse(self.name, labels, task, "two classes or a regression")
         elif self.cut is not None:
             raise UserError(f"tasks.{task}.loss.cut: is for a regression; of two classes the second means similar")

@@ -5,9 +5,8 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.foundation.config import Config
-from weft.losses.base import TINY, Loss, refuse
+from weft.kinds.labels import Labels
+from weft.losses.base import TINY, Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
 
 
@@ -33,12 +32,12 @@ class DualObjective(Loss):
         return shares / shares.sum(dim=1, keepdim=True)
 
 
-class DualObjectiveConfig(Config):
+class DualObjectiveConfig(LossOptions):
     name: Literal["dual-objective"] = "dual-objective"
     reduction: Literal["sum", "mean"] = "sum"
     """over the classes: the report's formula sums, its prose averages"""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> DualObjective:  # noqa: ARG002 (k outputs: no bounds)
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several")
         return DualObjective(len(labels.names), self.reduction)

@@ -4,9 +4,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.foundation.config import Config
-from weft.losses.base import Loss, refuse, refuse_bounds
+from weft.kinds.labels import Labels
+from weft.losses.base import Loss, LossOptions, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
 
 
@@ -22,11 +21,11 @@ class MeanSquaredError(Loss):
         return output[:, 0]
 
 
-class MeanSquaredErrorConfig(Config):
+class MeanSquaredErrorConfig(LossOptions):
     name: Literal["mse"] = "mse"
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> MeanSquaredError:
-        if not labels.is_numeric:
+        if not labels.kind.has_numbers:
             raise refuse(self.name, labels, task, "a regression")
         if bounds is not None and labels.scaled and bounds[1] > 1:
             raise refuse_bounds(self.name, bounds, task, "labels scaled to 0..1 here (scale = false keeps their units)")

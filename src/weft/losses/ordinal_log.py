@@ -6,9 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.foundation.config import Config
-from weft.losses.base import TINY, Loss, refuse
+from weft.kinds.labels import Labels
+from weft.losses.base import TINY, Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
 
 
@@ -35,12 +34,12 @@ class OrdinalLog(Loss):
         return output.softmax(dim=1)
 
 
-class OrdinalLogConfig(Config):
+class OrdinalLogConfig(LossOptions):
     name: Literal["ordinal-log"] = "ordinal-log"
     alpha: float = Field(default=1.5, ge=0)
     """how much faster than the distance the cost grows"""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> OrdinalLog:  # noqa: ARG002 (k outputs: no bounds)
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several, in order")
         return OrdinalLog(len(labels.names), self.alpha)

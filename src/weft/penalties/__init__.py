@@ -4,10 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
+from weft.penalties.base import PenaltyOptions
 from weft.penalties.bregman import BregmanConfig, BregmanWeightsConfig
 from weft.penalties.norms import L1Config, L2Config
 
 PenaltyConfig = Annotated[
-    L1Config | L2Config | BregmanConfig | BregmanWeightsConfig, Field(discriminator="name"), NAME_ALONE
+    L1Config | L2Config | BregmanConfig | BregmanWeightsConfig,
+    Field(discriminator="name"),
+    Exchangeable(PenaltyOptions),
 ]

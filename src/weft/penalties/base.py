@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from torch import Tensor, nn
 
+from weft.foundation.parts import Part
+
 Named = Sequence[tuple[str, nn.Parameter]]
 Divergence = Callable[[Tensor, Tensor], Tensor]
 """Two outputs [n, k] -> how far each row is apart [n]."""
@@ -44,3 +46,11 @@ class OutputPenalty(Penalty):
     @abstractmethod
     def forward(self, output: Tensor, before: Tensor, divergence: Divergence) -> Tensor:
         """`output` [n, k] and the earlier model's `before` [n, k] -> [n]"""
+
+
+class PenaltyOptions(Part):
+    """The base of all config classes of penalties: a `WeightPenalty` or an `OutputPenalty`."""
+
+    @abstractmethod
+    def build(self) -> Penalty:
+        """A penalty on the whole model."""

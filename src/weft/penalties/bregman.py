@@ -7,8 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.foundation.config import Config
-from weft.penalties.base import Divergence, Named, Network, OutputPenalty, WeightPenalty
+from weft.penalties.base import Divergence, Named, Network, OutputPenalty, PenaltyOptions, WeightPenalty
 
 
 class Bregman(OutputPenalty):
@@ -70,7 +69,7 @@ class BregmanWeights(WeightPenalty):
             self.averages[name].lerp_(parameter, 1 - self.beta)
 
 
-class BregmanConfig(Config):
+class BregmanConfig(PenaltyOptions):
     """Outputs stay close to those of a moving average of the model."""
 
     name: Literal["bregman"] = "bregman"
@@ -83,7 +82,7 @@ class BregmanConfig(Config):
         return Bregman(self.weight, self.beta)
 
 
-class BregmanWeightsConfig(Config):
+class BregmanWeightsConfig(PenaltyOptions):
     """Weights stay close to their moving average."""
 
     name: Literal["bregman-weights"] = "bregman-weights"

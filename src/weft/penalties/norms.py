@@ -6,8 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.penalties.base import Named, WeightPenalty
+from weft.penalties.base import Named, PenaltyOptions, WeightPenalty
 
 
 class Norm(WeightPenalty):
@@ -24,7 +23,7 @@ class Norm(WeightPenalty):
         return self.weight * torch.stack(sums).sum() if sums else torch.zeros(())
 
 
-class L1Config(Config):
+class L1Config(PenaltyOptions):
     """`lambda sum |theta|`: drives weights to exactly zero."""
 
     name: Literal["l1"] = "l1"
@@ -35,7 +34,7 @@ class L1Config(Config):
         return Norm(self.weight, 1)
 
 
-class L2Config(Config):
+class L2Config(PenaltyOptions):
     """`lambda sum theta^2`: unlike weight decay it goes through AdamW's scaling."""
 
     name: Literal["l2"] = "l2"

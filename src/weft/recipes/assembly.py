@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from weft.data.dataset import Dataset
-from weft.data.labels import Labels
 from weft.data.tokenizer import Tokenizer
+from weft.foundation.own_code import SourceFile
+from weft.kinds.labels import Labels
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan, Stretched
 from weft.tasks.network import Network
@@ -24,6 +25,9 @@ class Assembly:
     """Everything a run is made of, built and checked; nothing is written yet."""
 
     recipe: Recipe
+    """with all parts that it names by `use` imported"""
+    code: dict[str, SourceFile]
+    """address of each of these parts -> the file that defines it"""
     tokenizer: Tokenizer
     data: dict[str, TaskData]
     network: Network

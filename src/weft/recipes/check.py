@@ -152,24 +152,11 @@ def facts(dataset: Dataset, split: str) -> SplitFacts:
         dataset.task,
         split,
         len(dataset),
-        _distribution(dataset),
+        dataset.labels.kind.distribution(dataset.labels, dataset.targets),
         int(np.median(counts)),
         int(counts.max()),
         dataset.cut_rows(),
     )
-
-
-def _distribution(dataset: Dataset) -> str:
-    labels = dataset.labels
-    if labels.is_numeric:
-        values = labels.in_units(np.asarray(dataset.targets, dtype=np.float64))
-        return f"labels {values.min():g} to {values.max():g}, mean {values.mean():.2f}"
-    if dataset.targets.ndim == 2:
-        counts = dataset.targets.sum(axis=0).astype(np.int64)
-    else:
-        counts = np.bincount(dataset.targets.astype(np.int64), minlength=len(labels.names))
-    shares = ", ".join(f"{name} {count / len(dataset):.0%}" for name, count in zip(labels.names, counts, strict=True))
-    return f"labels {shares}"
 
 
 def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> float:

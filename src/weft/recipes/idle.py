@@ -6,7 +6,10 @@ from itertools import pairwise
 import numpy as np
 
 from weft.foundation.errors import UserError
+from weft.foundation.own_code import names_code
 from weft.foundation.values import Window
+from weft.kinds import KINDS
+from weft.kinds.probability import ProbabilityKind
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
@@ -105,8 +108,10 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
         own = [getattr(phase, key.rpartition(".")[2]) for phase in recipe.phases or ()]
         if is_set and own and None not in own:
             found.append(f"{key}: has no effect, because every phase sets its own")
-    if recipe.calibrate and all(task.kind == "regression" for task in recipe.tasks.values()):
+    if recipe.calibrate and not any(isinstance(KINDS[task.kind], ProbabilityKind) for task in recipe.tasks.values()):
         found.append("calibrate: has no effect, because no task has classes")
+    if recipe.code is not None and not names_code(recipe.content()):
+        found.append("code: has no effect, because no part of the recipe is named by `use`")
     if recipe.optimizer.gradient_checkpointing and not _trains_body(recipe):
         found.append("optimizer.gradient_checkpointing: has no effect, because the body is frozen")
     return found

@@ -14,6 +14,7 @@ from weft.data.task_files import locate
 from weft.foundation.config import parse
 from weft.foundation.content import put, toml_text
 from weft.foundation.errors import UserError
+from weft.foundation.own_code import names_code
 from weft.foundation.shipped import TomlFile, load_toml
 from weft.penalties import PenaltyConfig
 from weft.recipes.library import find_shipped
@@ -37,8 +38,8 @@ class Recipe(ModelConfig):
 
     model_config = ConfigDict(extra="forbid")
     written = tuple(
-        "name body seed epochs max_length dropout body_dropout segments patience dev_rows calibrate trackers tasks "
-        "schedule trainable phases weighting surgery penalties optimizer checkpoint log".split()
+        "name body code seed epochs max_length dropout body_dropout segments patience dev_rows calibrate trackers "
+        "tasks schedule trainable phases weighting surgery penalties optimizer checkpoint log".split()
     )
     epochs: int = Field(ge=1)
     """passes as the schedule counts them, in total"""
@@ -158,7 +159,10 @@ def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None 
     folder = start / Path(chosen).expanduser()
     if not chosen.startswith("packaged:") and folder.is_dir():
         chosen = str(find_body(chosen, start).resolve())
-    return recipe.model_copy(update={"tasks": tasks, "body": chosen})
+    code = recipe.code
+    if code is not None or names_code(recipe.content()):
+        code = str((base / Path(code or "").expanduser()).resolve())
+    return recipe.model_copy(update={"tasks": tasks, "body": chosen, "code": code})
 
 
 def recipe_toml(recipe: Recipe) -> str:

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
+from weft.regularizers.base import RegularizerOptions
 from weft.regularizers.r_drop import RDropConfig
 from weft.regularizers.smart import SmartConfig
 
-RegularizerConfig = Annotated[SmartConfig | RDropConfig, Field(discriminator="name"), NAME_ALONE]
+RegularizerConfig = Annotated[SmartConfig | RDropConfig, Field(discriminator="name"), Exchangeable(RegularizerOptions)]

@@ -3,18 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
-from weft.data.labels import Labels
+from weft.foundation.parts import Part
+from weft.kinds.labels import Labels
 
 Run = Callable[[Tensor, int], Tensor]
 """(embeddings [t, w], draw) -> output [n, k]: through the body and the head again. Draw 0 has the dropout masks of the
 clean pass, any other draw has masks of its own."""
 Read = Callable[[Tensor], Tensor]
 """output [n, k] -> probabilities [n, classes] or numbers [n]"""
-
-TINY = 1e-6
 
 
 class Regularizer(nn.Module, ABC):
@@ -29,6 +27,14 @@ class Regularizer(nn.Module, ABC):
         """`embedded` [t, w] is what entered the body and `output` [n, k] what came out -> [n], weighted"""
 
 
+class RegularizerOptions(Part):
+    """The base of all config classes of regularizers."""
+
+    @abstractmethod
+    def build(self) -> Regularizer:
+        """A regularizer for one task."""
+
+
 class Divergence:
     """How far two outputs are apart: symmetrized KL for classes, squared error for numbers. [n]"""
 
@@ -37,10 +43,4 @@ class Divergence:
         self.read = read
 
     def __call__(self, one: Tensor, two: Tensor) -> Tensor:
-        p, q = self.read(one), self.read(two)
-        if self.kind == "regression":
-            return (p - q).square()
-        p, q = p.clamp(TINY, 1 - TINY), q.clamp(TINY, 1 - TINY)
-        if self.kind == "multilabel":  # a coin for each label
-            return ((p - q) * (torch.logit(p) - torch.logit(q))).sum(dim=1)
-        return ((p - q) * (p.log() - q.log())).sum(dim=1)  # KL(p, q) + KL(q, p)
+        return self.kind.divergence(self.read(one), self.read(two))

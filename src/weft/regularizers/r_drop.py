@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.regularizers.base import Divergence, Regularizer, Run
+from weft.regularizers.base import Divergence, Regularizer, RegularizerOptions, Run
 
 
 class RDrop(Regularizer):
@@ -21,7 +20,7 @@ class RDrop(Regularizer):
         return self.weight / 4 * divergence(run(embedded, 1), output)
 
 
-class RDropConfig(Config):
+class RDropConfig(RegularizerOptions):
     name: Literal["r-drop"] = "r-drop"
     weight: float = Field(default=1.0, gt=0)
     """alpha"""

@@ -6,8 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.regularizers.base import Divergence, Regularizer, Run
+from weft.regularizers.base import Divergence, Regularizer, RegularizerOptions, Run
 
 LEAST_GRADIENT = 1e-30
 """Guards the division by a gradient. Divergences of small noise have gradients far below `epsilon`."""
@@ -57,7 +56,7 @@ def _by_largest(tokens: Tensor, guard: float) -> Tensor:
     return tokens / (tokens.abs().amax(dim=1, keepdim=True) + guard)
 
 
-class SmartConfig(Config):
+class SmartConfig(RegularizerOptions):
     name: Literal["smart"] = "smart"
     weight: float = Field(default=0.45, gt=0)
     """lambda"""

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.evaluation.bootstrap import Difference, difference
-from weft.evaluation.metrics import METRICS, title
+from weft.kinds.metrics import METRICS, title
 from weft.report import learning
 from weft.report.chart import Chart, Colour, Line, Plot, Row, Rows
-from weft.report.examples import comparable, disagreement
+from weft.report.examples import comparable
 from weft.report.run_charts import VIEWS, clock, place, x_label
 from weft.report.scores import Score, Scores
+from weft.report.sections import section_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Comparison:
                 one, two = first.resampled[task][metric], other.resampled[task][metric]
                 value = _minus(self.score(other, task).value, self.score(first, task).value)
                 lower = METRICS[metric].lower_is_better
-                rows = int(disagreement([first.run.tasks[task], other.run.tasks[task]]).sum())
+                pair = [scores.run.tasks[task] for scores in (first, other)]
+                rows = int(section_of(pair[0].kind).disagreement(pair).sum())
                 gap = difference(one, two, value, lower_is_better=lower)
                 found.append(Gap(other.run.label, task, metric, gap, rows))
             if self.whole and len(shared) == len(self.tasks):

@@ -15,12 +15,14 @@ from markupsafe import Markup
 from weft.foundation.atomic import write_whole
 from weft.foundation.config import file_name
 from weft.foundation.errors import UserError
-from weft.report import classes, compare, learning, mistakes, numbers, run_charts, task_charts
+from weft.report import compare, learning, mistakes, run_charts
 from weft.report.chart import Chart, digits
 from weft.report.examples import LETTERS, examples
 from weft.report.recipes import recipe_differences
 from weft.report.scores import Scores
+from weft.report.sections import section_of
 from weft.report.svg import draw, legend
+from weft.report.task_charts import plane_chart
 from weft.report.words import duration, facts, lead, missing, notes
 from weft.runs.reader import Run, TaskRun, read_runs
 
@@ -44,18 +46,16 @@ def page(runs: Sequence[Run]) -> str:
 
 def task_findings(task: TaskRun) -> dict[str, Any]:
     """Everything about one task's dev rows: what was found, and its charts."""
-    of_numbers = numbers.find(task) if task.is_numeric else None
-    of_classes = classes.find(task) if not task.is_numeric else None
-    charts = task_charts.number_charts(task, of_numbers) if of_numbers else []
-    charts = task_charts.class_charts(task, of_classes) if of_classes else charts
+    section = section_of(task.kind)
+    found = section.find(task)
     return {
         "name": task.name,
-        "kind": task.kind,
+        "kind": task.kind.name,
         "reading": task.reading,
         "rows": len(task.targets),
-        "numbers": of_numbers,
-        "classes": of_classes,
-        "charts": charts,
+        "found": found,
+        "template": f"sections/{section.template}",
+        "charts": [*section.charts(task, found), *plane_chart(task, section.labelled(task))],
         "mistakes": mistakes.groups(task),
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.evaluation.metrics import title
+from weft.kinds.metrics import title
 from weft.report import learning
 from weft.report.chart import Chart, Colour, Grid, Line, Mark, Plot, Row, Rows, Rule, Values, digits
 from weft.report.learning import Curve, PairConflict

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from weft.evaluation.bootstrap import Interval, Resampled, interval, resampled, resampled_overall
-from weft.evaluation.metrics import METRICS, explain, overall, title
+from weft.kinds.metrics import METRICS, explain, overall, title
 from weft.runs.reader import Run
 
 

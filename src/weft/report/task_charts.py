@@ -1,9 +1,12 @@
 """Charts of one task's dev rows."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weft.evaluation.calibration import Reliability
+from weft.kinds.counted import Confusion
 from weft.report.chart import Bars, Chart, Colour, Dots, Grid, Line, Mark, Plot, Rule
-from weft.report.classes import ClassFindings
+from weft.report.classes import Roc
 from weft.report.numbers import NumberFindings
 from weft.runs.reader import TaskRun
 
@@ -11,34 +14,28 @@ DOTS = 1200
 """more dots hide each other: of a larger set evenly spaced rows are drawn"""
 CURVES = 8
 """more curves cannot be told apart"""
-PLACES = 6
-"""colours in a picture of embeddings: labels beyond that, or numbers, share one"""
+Labelled = tuple[str, Colour, NDArray[np.bool_]]
+"""(label, colour, [n] whether a row has it)"""
 
 
-def class_charts(task: TaskRun, found: ClassFindings) -> list[Chart]:
-    charts: list[Chart] = []
-    if found.confusion is not None:
-        counts = found.confusion
-        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        whole = [[f"{int(v):,}" for v in row] for row in counts]
-        percent = [[f"{100 * v:.0f} %" for v in row] for row in shares]
-        axes = ("predicted", "true", task.names, task.names)
-        note = "Rows are the true classes."
-        charts += [
-            Grid(f"{task.name}-confusion", "Confusion, rows", *axes, counts / counts.max(), whole, note=note),
-            Grid(f"{task.name}-confusion-shares", "Confusion, share of true class", *axes, shares, percent, note=note),
-        ]
-    return [*charts, roc_chart(task, found), calibration_chart(task, found), *plane_chart(task)]
+def confusion_charts(task: TaskRun, counts: Confusion) -> list[Chart]:
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    whole = [[f"{int(v):,}" for v in row] for row in counts]
+    percent = [[f"{100 * v:.0f} %" for v in row] for row in shares]
+    axes = ("predicted", "true", task.names, task.names)
+    note = "Rows are the true classes."
+    return [
+        Grid(f"{task.name}-confusion", "Confusion, rows", *axes, counts / counts.max(), whole, note=note),
+        Grid(f"{task.name}-confusion-shares", "Confusion, share of true class", *axes, shares, percent, note=note),
+    ]
 
 
-def roc_chart(task: TaskRun, found: ClassFindings) -> Plot:
-    many = len(found.rocs) > 1
-    drawn = found.rocs if len(found.rocs) <= CURVES else sorted(found.rocs, key=lambda roc: roc.auc)[:CURVES]
+def roc_chart(task: TaskRun, rocs: list[Roc], title: str) -> Plot:
+    drawn = rocs if len(rocs) <= CURVES else sorted(rocs, key=lambda roc: roc.auc)[:CURVES]
     marks: list[Mark] = [
         Line(roc.false_positives, roc.true_positives, f"{roc.name} · AUC {roc.auc:.3f}", Colour(i))
         for i, roc in enumerate(drawn)
     ]
-    title = "ROC of every cut" if task.kind == "ordinal" and many else "ROC of every class" if many else "ROC"
     return Plot(
         f"{task.name}-roc",
         title,
@@ -47,12 +44,11 @@ def roc_chart(task: TaskRun, found: ClassFindings) -> Plot:
         [*marks, Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "guessing", Colour(6), dashed=True)],
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.02),
-        note=f"The {CURVES} hardest of {len(found.rocs)} are drawn." if drawn is not found.rocs else "",
+        note=f"The {CURVES} hardest of {len(rocs)} are drawn." if drawn is not rocs else "",
     )
 
 
-def calibration_chart(task: TaskRun, found: ClassFindings) -> Plot:
-    lie = found.reliability
+def calibration_chart(task: TaskRun, lie: Reliability) -> Plot:
     shares = lie.rows / lie.rows.sum()
     edges = np.linspace(0, 1, 11)
     heights = np.zeros(10)
@@ -109,17 +105,16 @@ def number_charts(task: TaskRun, found: NumberFindings) -> list[Chart]:
                 Bars(found.predicted.edges, found.predicted.shares, "predicted", Colour(0)),
             ],
         ),
-        *plane_chart(task),
     ]
 
 
-def plane_chart(task: TaskRun) -> list[Chart]:
+def plane_chart(task: TaskRun, labelled: list[Labelled]) -> list[Chart]:
     """The embeddings' two principal components, coloured by label."""
     if task.plane is None or task.explained is None:
         return []
     rows = _rows(task)
     marks: list[Mark] = []
-    for label, place, which in _labelled(task):
+    for label, place, which in labelled:
         kept = rows[which[rows]]
         if len(kept):
             marks.append(Dots(task.plane[kept, 0], task.plane[kept, 1], label, place))
@@ -134,28 +129,6 @@ def plane_chart(task: TaskRun) -> list[Chart]:
             note=" ".join(part for part in (what, _note(task, rows)) if part),
         )
     ]
-
-
-def _labelled(task: TaskRun) -> list[tuple[str, Colour, np.ndarray]]:
-    """(label, colour, [n] whether a row has it): classes, or fifths of a range."""
-    if task.is_numeric:
-        low, high = task.bounds
-        edges = np.linspace(low, high, 6)
-        part = np.clip(np.searchsorted(edges, task.targets, side="right") - 1, 0, 4)
-        return [(f"{edges[i]:g} to {edges[i + 1]:g}", Colour(place=i / 4), part == i) for i in range(5)]
-    if task.kind == "multilabel":
-        first = np.where(task.targets.any(axis=1), task.targets.argmax(axis=1), -1)
-        names = [(name, first == i) for i, name in enumerate(task.names)] + [("none", first == -1)]
-    else:
-        names = [(name, task.targets == i) for i, name in enumerate(task.names)]
-    if task.kind == "ordinal":
-        last = max(len(names) - 1, 1)
-        return [(name, Colour(place=i / last), which) for i, (name, which) in enumerate(names)]
-    if len(names) <= PLACES:
-        return [(name, Colour(i), which) for i, (name, which) in enumerate(names)]
-    common = sorted(names, key=lambda item: -int(item[1].sum()))[:PLACES]
-    rest = ~np.any([which for _, which in common], axis=0)
-    return [*((name, Colour(i), which) for i, (name, which) in enumerate(common)), ("others", Colour(PLACES), rest)]
 
 
 def _rows(task: TaskRun) -> np.ndarray:

@@ -61,6 +61,7 @@ def adopt_heads(network: Network, recipe: ModelConfig, folder: Path) -> Adoption
 
 def _changed(task: str, before: ModelConfig, now: ModelConfig) -> str:
     """What a head was trained on that is different now."""
-    old, new = before.tasks[task], now.tasks[task]
-    keys = [key for key in ("reading", "pooling", "layer", "head") if getattr(old, key) != getattr(new, key)]
+    # what they write is compared: a part that `use` names is imported in a recipe and is not in a model that is read
+    old, new = before.content()["tasks"][task], now.content()["tasks"][task]
+    keys = [key for key in ("reading", "pooling", "layer", "head") if old.get(key) != new.get(key)]
     return f", which was trained with another {' and '.join(keys)}" if keys else ""

@@ -6,20 +6,13 @@ from pathlib import Path
 
 from weft.data.dataset import Dataset
 from weft.evaluation.bootstrap import Interval, interval, resampled
-from weft.evaluation.metrics import METRICS, explain, title
 from weft.evaluation.scoring import Evaluation
-from weft.evaluation.truth import Truth, in_units
 from weft.foundation.content import toml_text
 from weft.foundation.sanitize import for_code, for_markdown
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS, explain, title
+from weft.kinds.truth import Truth
 from weft.tasks.config import ModelConfig
-
-TASK_TYPES = {
-    "classification": "text-classification",
-    "ordinal": "text-classification",
-    "multilabel": "text-classification",
-    "regression": "sentence-similarity",
-}
-"""how the hub calls each kind"""
 
 
 def model_card(
@@ -46,7 +39,7 @@ def _metadata(recipe: ModelConfig, evaluation: Evaluation, dev: Mapping[str, Dat
 
     results = [
         EvalResult(
-            task_type=TASK_TYPES[recipe.tasks[task].kind],
+            task_type=KINDS[recipe.tasks[task].kind].hub_task,
             task_name=task,
             dataset_type=task,
             dataset_name=f"{task} ({len(dev[task])} dev rows)",
@@ -64,7 +57,7 @@ def _metadata(recipe: ModelConfig, evaluation: Evaluation, dev: Mapping[str, Dat
         model_name=recipe.name,
         library_name="transformers",
         base_model=recipe.body if is_hub else None,
-        tags=["weft", "multi-task", "bert", *sorted({TASK_TYPES[task.kind] for task in recipe.tasks.values()})],
+        tags=["weft", "multi-task", "bert", *sorted({KINDS[task.kind].hub_task for task in recipe.tasks.values()})],
         metrics=sorted({result.metric_type for result in results}),
         eval_results=results or None,
     )
@@ -72,7 +65,7 @@ def _metadata(recipe: ModelConfig, evaluation: Evaluation, dev: Mapping[str, Dat
 
 
 def _intervals(task: str, dev: Dataset, evaluation: Evaluation) -> dict[str, Interval | None]:
-    truth, predictions = Truth.of(dev.labels, dev.targets), in_units(dev.labels, evaluation.predictions[task])
+    truth, predictions = Truth.of(dev.labels, dev.targets), dev.labels.in_units(evaluation.predictions[task])
     metrics = [metric for metric in evaluation.scores[task] if metric in METRICS]
     return {metric: interval(values) for metric, values in resampled(metrics, truth, predictions, task).items()}
 
@@ -141,13 +134,17 @@ def _limits(recipe: ModelConfig) -> str:
 def _loading(recipe: ModelConfig) -> str:
     first = next(iter(recipe.tasks))
     second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
+    parts = [part for task in recipe.tasks.values() for part in (task.pooling, task.head, task.chosen_loss)]
+    addresses = sorted({part.use for part in parts if part.use is not None})
+    trust = ", trust_code=True" if addresses else ""
+    needed = f"\nIt needs code that is not in this folder: {', '.join(addresses)}. Read it before you trust it.\n"
     return f"""```python
 import weft
 
-model = weft.load(".")
+model = weft.load("."{trust})
 model.predict("{first}", ["..."]{second})
 ```
-
+{needed if addresses else ""}
 `transformers.AutoModel.from_pretrained` opens the same folder as a plain BERT body, without the heads.
 """
 
@@ -163,4 +160,4 @@ def _public_recipe(recipe: ModelConfig) -> str:
         files = {s: Path(f).name for s in ("train", "dev", "test") if (f := getattr(task.data, s)) is not None}
         data = task.data if task.data.hub is not None else task.data.model_copy(update=files)
         tasks[name] = task.model_copy(update={"data": data})
-    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe)}).content())
+    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content())

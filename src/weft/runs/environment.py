@@ -1,17 +1,25 @@
 """Where a run was made."""
 
 import platform
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from weft.foundation.own_code import SourceFile
 
-def environment(device: torch.device) -> dict[str, Any]:
-    """Where a run was made: exact repetition is promised for equal values."""
+
+def environment(device: torch.device, code: Mapping[str, SourceFile]) -> dict[str, Any]:
+    """Where a run was made: exact repetition is promised for equal values.
+
+    `code` are the files of the parts that its recipe names by `use`.
+    """
     packages = ("weft", "torch", "tokenizers", "safetensors", "numpy", "torchjd")
-    return {
+    own = {"code": {address: asdict(source) for address, source in code.items()}} if code else {}
+    return own | {
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": _processor(),

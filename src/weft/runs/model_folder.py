@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from weft.data.dataset import Dataset
-from weft.data.labels import Labels
 from weft.data.tokenizer import Tokenizer
 from weft.evaluation.calibration import fit_temperature
 from weft.evaluation.scoring import Evaluation
@@ -18,6 +17,8 @@ from weft.foundation.atomic import sha256
 from weft.foundation.config import parse
 from weft.foundation.content import read_json
 from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
+from weft.kinds.probability import ProbabilityKind
 from weft.runs.card import model_card
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
@@ -41,8 +42,7 @@ def save_model(
     tokenizer.save(folder)
     tasks = {}
     for name in config.tasks:
-        labels = network.task(name).labels
-        tasks[name] = {**vars(labels), "names": list(labels.names)}
+        tasks[name] = network.task(name).labels.content()
     content = {"format": FORMAT, "recipe": config.content(), "labels": tasks}
     if config.calibrate:
         content["temperatures"] = _temperatures(evaluation, dev)
@@ -53,9 +53,9 @@ def save_model(
 def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:
     """The temperature of each task with classes that fits its dev rows best."""
     return {
-        name: fit_temperature(evaluation.predictions[name], dataset.targets)
+        name: fit_temperature(kind, evaluation.predictions[name], dataset.targets)
         for name, dataset in dev.items()
-        if not dataset.labels.is_numeric
+        if isinstance(kind := dataset.labels.kind, ProbabilityKind)
     }
 
 
@@ -120,9 +120,11 @@ def read_model(folder: Path) -> Settings:
         place = ".".join(str(part) for part in found["loc"])
         raise UserError(f"{file}: {place}: found {found['input']!r:.80}; {found['msg']}") from None
     for name, task in config.tasks.items():
-        if name not in labels or not labels[name].fit(task.kind):
+        if name not in labels or not labels[name].fits(task.kind):
             raise UserError(f"{file}: its labels of the task {name!r} do not fit its recipe")
-    if odd := sorted(temperatures.keys() - {name for name in config.tasks if not labels[name].is_numeric}):
+    if odd := sorted(
+        temperatures.keys() - {name for name in config.tasks if isinstance(labels[name].kind, ProbabilityKind)}
+    ):
         raise UserError(f"{file}: temperatures.{odd[0]}: there is no such task with classes")
     return Settings(config, {name: labels[name] for name in config.tasks}, temperatures)
 

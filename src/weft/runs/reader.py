@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from weft.data.labels import Kind, Targets
-from weft.evaluation.metrics import DEFAULTS, METRICS
 from weft.evaluation.table import HEADER, score_rows, score_text
-from weft.evaluation.truth import Predictions, Truth, decide
 from weft.foundation.config import file_name
 from weft.foundation.errors import UserError
 from weft.foundation.notebook import html_table
+from weft.kinds import KINDS
+from weft.kinds.base import Kind
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Targets, Truth
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,6 @@ class TaskRun:
     """[n, 2] the embeddings on paper, if the run wrote them"""
     explained: tuple[float, float] | None
 
-    @property
-    def is_numeric(self) -> bool:
-        return self.kind == "regression"
-
     @cached_property
     def truth(self) -> Truth:
         positive = None if self.positive is None else self.names.index(self.positive)
@@ -66,20 +63,13 @@ class TaskRun:
         return (low, high) if low < high else (low, low + 1.0)
 
     @cached_property
-    def chosen(self) -> NDArray[np.int64]:
-        return decide(self.predictions, self.targets)
-
-    def shown(self, answer: Any) -> str:
-        """A target or an answer in the label's own words."""
-        if self.is_numeric:
-            return f"{float(answer):.2f}"
-        if self.kind == "multilabel":
-            return ", ".join(name for name, on in zip(self.names, answer, strict=True) if on) or "none"
-        return self.names[int(answer)]
+    def chosen(self) -> Targets:
+        """what the model decided for each row, in the form of `targets`"""
+        return self.kind.decide(self.predictions)
 
     def true_and_answer(self, row: int) -> tuple[str, str]:
-        answers = self.predictions if self.is_numeric else self.chosen
-        return self.shown(self.targets[row]), self.shown(answers[row])
+        """In the label's own words."""
+        return self.kind.shown(self.names, self.targets[row]), self.kind.shown(self.names, self.chosen[row])
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +141,7 @@ class Run:
         if self.evaluations:
             return [name for name in self.evaluations[-1]["dev"][task] if name in METRICS]
         config = self.recipe["tasks"][task]
-        return list(config.get("metrics") or DEFAULTS[config["kind"]])
+        return list(config.get("metrics") or KINDS[config["kind"]].default_metrics)
 
     def primary(self) -> dict[str, str]:
         return {task: self.metrics(task)[0] for task in self.task_names}
@@ -237,27 +227,19 @@ def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path)
     columns = {column: table.column(column) for column in table.column_names}
     names = tuple(column[2:] for column in columns if column.startswith("p_"))
     sides = [columns[side].to_pylist() for side in ("text", "text2") if side in columns]
-    true = columns["label"].to_pylist()
-    targets: Targets
-    predictions: Predictions
-    if config["kind"] == "regression":
-        targets = np.array(true, dtype=np.float64)
-        predictions = columns["prediction"].to_numpy()
-    else:
-        predictions = np.stack([columns[f"p_{label}"].to_numpy() for label in names], axis=1)
-        targets = _class_numbers(true, names, multilabel=config["kind"] == "multilabel")
+    kind = KINDS[config["kind"]]
     plane = [columns[c].to_numpy() for c in ("pca_1", "pca_2") if c in columns]
     explained = (table.schema.metadata or {}).get(b"pca_explained")
     return TaskRun(
         name=name,
-        kind=config["kind"],
+        kind=kind,
         reading=config.get("reading", "single"),
         names=names,
         label_range=None if names else _range(config, labels),
         positive=config.get("positive"),
         texts=list(zip(*sides, strict=True)),
-        targets=targets,
-        predictions=predictions,
+        targets=kind.read_cells(columns["label"].to_pylist(), names),
+        predictions=kind.read_predictions(columns, names),
         plane=np.stack(plane, axis=1) if plane else None,
         explained=tuple(json.loads(explained)) if explained else None,
     )
@@ -268,13 +250,3 @@ def _range(config: dict[str, Any], labels: dict[str, Any]) -> tuple[float, float
         return float(labels["low"]), float(labels["high"])
     declared = config.get("range")
     return None if declared is None else (float(declared[0]), float(declared[1]))
-
-
-def _class_numbers(labels: list[Any], names: tuple[str, ...], *, multilabel: bool) -> Targets:
-    number = {name: i for i, name in enumerate(names)}
-    if multilabel:
-        on = np.zeros((len(labels), len(names)))
-        for row, own in enumerate(labels):
-            on[row, [number[name] for name in own]] = 1
-        return on
-    return np.array([number[name] for name in labels], dtype=np.int64)

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
 from weft.schedules.balanced import BalancedConfig
+from weft.schedules.base import ScheduleOptions
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig
 from weft.schedules.by_size import AnnealedConfig, ProportionalConfig, SquareRootConfig
 from weft.schedules.capped import CappedConfig
@@ -34,5 +35,5 @@ ScheduleConfig = Annotated[
     | SquareRootConfig
     | AnnealedConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(ScheduleOptions),
 ]

@@ -1,12 +1,13 @@
 """What a schedule is told, and what it answers: a list of segments, of which `plan.py` makes windows."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
 
-from weft.foundation.config import Config
 from weft.foundation.errors import UserError
+from weft.foundation.parts import Part
 from weft.foundation.values import Rows
 from weft.schedules.streams import BatchStream, SampleStream
 
@@ -55,13 +56,17 @@ class Segment:
     ends_epoch: bool
 
 
-class ScheduleOptions(Config):
-    """What every schedule can be told."""
+class ScheduleOptions(Part):
+    """The base of all config classes of schedules, and what every schedule can be told."""
 
     drop_last: bool = False
     """leave out the last batch of a pass when it is short; it is kept unless said"""
     tasks: tuple[str, ...] | None = Field(default=None, min_length=1)
     """the tasks that train; the others are only scored, with heads as they were made. All unless said"""
+
+    @abstractmethod
+    def segments(self, feed: Feed) -> list[Segment]:
+        """The stretches of a run, in order."""
 
     def chosen(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes of the sets that feed this schedule, in the recipe's order."""

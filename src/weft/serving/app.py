@@ -93,11 +93,11 @@ class Api:
         labels, reading = self.model.labels[name], self.model.config.tasks[name].reading
         return {
             "name": name,
-            "kind": labels.kind,
+            "kind": labels.kind.name,
             "reading": reading,
             "texts": 1 if reading == "single" else 2,
-            "labels": None if labels.is_numeric else list(labels.names),
-            "range": [labels.low, labels.high] if labels.is_numeric else None,
+            "labels": list(labels.names) or None,
+            "range": None if labels.limits is None else list(labels.limits),
         }
 
     async def models(self) -> Response:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from weft.kinds import KindName
 from weft.serving.refusals import Refusal
 from weft.serving.settings import Settings
 
@@ -114,7 +115,7 @@ class Embeddings(BaseModel):
 
 class TaskInfo(BaseModel):
     name: str
-    kind: Literal["classification", "ordinal", "multilabel", "regression"]
+    kind: KindName
     reading: Literal["single", "bi", "cross", "concat"]
     texts: int = Field(description="How many texts a row has: 1 or 2.")
     labels: list[str] | None

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.evaluation.metrics import METRICS
 from weft.evaluation.together import resampled_together
-from weft.evaluation.truth import Predictions, Truth
 from weft.foundation.errors import RunError
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Truth
 from weft.report.learning import conflicts
 from weft.runs.reader import read_run
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from weft.build import assemble
-from weft.evaluation.metrics import choose_metrics
 from weft.foundation.atomic import sha256
 from weft.foundation.content import Content, put, remove
 from weft.foundation.errors import UserError
+from weft.kinds.metrics import choose_metrics
 from weft.recipes.assembly import Assembly
 from weft.recipes.check import duration, estimate_scoring, estimate_seconds, times_seen
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
@@ -71,6 +71,7 @@ class StudyPlan:
     """resolved: it holds every arm's whole recipe"""
     arms: dict[str, PlannedArm]
     device: str
+    trust_code: bool
 
     @property
     def seconds(self) -> float:
@@ -89,24 +90,29 @@ def with_settings(study: Study, settings: Sequence[str]) -> Study:
 
 
 def plan_study(
-    source: Source, *, data_dir: Path | None = None, body: str | None = None, device: str = "auto"
+    source: Source,
+    *,
+    data_dir: Path | None = None,
+    body: str | None = None,
+    device: str = "auto",
+    trust_code: bool = False,
 ) -> StudyPlan:
     """Resolve and build every arm, or say what in the study cannot be."""
     study = source.study
-    arms = {
-        name: _plan_arm(name, arm_recipe(source, name, data_dir, body), arm.budget or study.budget, arm.share, device)
-        for name, arm in study.arms.items()
-    }
+    arms = {}
+    for name, arm in study.arms.items():
+        recipe, budget = arm_recipe(source, name, data_dir, body), arm.budget or study.budget
+        arms[name] = _plan_arm(name, recipe, budget, arm.share, device, trust_code)
     _check_claims(study, arms)
     _check_rows(study, arms)
     data = {file: digest for arm in arms.values() for file, digest in arm.files.items()}
     if study.data and study.data != data:
         changed = [key for key in {**study.data, **data} if study.data.get(key) != data.get(key)]
-        raise UserError(f"{study.name}: was made with other data; these have changed: {', '.join(changed)}")
+        raise UserError(f"{study.name}: was made with other data or code; these have changed: {', '.join(changed)}")
     resolved = {
         name: arm.model_copy(update={"recipe": arms[name].recipe.content()}) for name, arm in study.arms.items()
     }
-    return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device)
+    return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device, trust_code)
 
 
 def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
@@ -154,10 +160,10 @@ def _keep(content: Content, arm: Arm, where: str) -> None:
         content["tasks"] = {task: content["tasks"][task] for task in arm.only}
 
 
-def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: str) -> PlannedArm:
+def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: str, trust_code: bool) -> PlannedArm:
     try:
-        steps = steps_of(recipe, budget.shared(share), device)
-        made = assemble(recipe, steps=steps, device=device)
+        steps = steps_of(recipe, budget.shared(share), device, trust_code)
+        made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
     dev = [task.dev for task in made.data.values()]
@@ -176,7 +182,8 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
             for own in made.data.values()
             for path in (own.train.file.source, own.dev.file.source)
             if isinstance(path, Path)  # a study has no rows but those of files
-        },
+        }
+        | {source.file: source.sha256 for source in made.code.values()},
         notes=made.notes,
     )
 
@@ -193,11 +200,11 @@ def rows_seen(plan: Plan, sizes: dict[str, int]) -> dict[str, RowsSeen]:
     return {task: RowsSeen(sizes[task], int(own.sum()), drawn[task]) for task, own in seen.items()}
 
 
-def steps_of(recipe: Recipe, budget: Budget, device: str = "auto") -> int:
+def steps_of(recipe: Recipe, budget: Budget, device: str = "auto", trust_code: bool = False) -> int:
     """Steps that a budget gives to a recipe: counted over windows of the recipe's own plan."""
     if budget.steps is not None:
         return budget.steps
-    made = assemble(recipe, device=device)
+    made = assemble(recipe, device=device, trust_code=trust_code)
     weights = tokens_per_row(made) if budget.tokens is not None else dict.fromkeys(recipe.tasks, 1.0)
     amount = budget.tokens or budget.examples
     assert amount is not None, "a budget has one measure"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from weft.evaluation import bootstrap
-from weft.evaluation.metrics import METRICS, overall_range
 from weft.foundation.content import Content
+from weft.kinds.metrics import METRICS, overall_range
 from weft.recipes.library import library
 from weft.study.claims import Verdict, judge
 from weft.study.outcomes import Measured, Outcomes

@@ -13,6 +13,7 @@ import torch
 from weft.foundation.config import file_name
 from weft.foundation.content import Content, differences
 from weft.foundation.errors import Interrupted, UserError
+from weft.foundation.own_code import trusts_code
 from weft.runs.folder import RunFolder
 from weft.study.executors import Executor
 from weft.study.executors.base import Ended
@@ -117,6 +118,7 @@ def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | 
         log=str((out / "logs" / f"{file_name(name)}.log").resolve()),
         device=plan.device,
         threads=threads,
+        trust_code=trusts_code(plan.trust_code),
     )
 
 

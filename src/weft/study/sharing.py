@@ -24,6 +24,7 @@ def sharing_study(
     tasks: Sequence[str] = (),
     max_seconds: float | None = None,
     device: str = "auto",
+    trust_code: bool = False,
 ) -> Source:
     """The recipe beside one arm for each of `tasks` (all by default) at equal steps, and one at equal compute.
 
@@ -37,12 +38,14 @@ def sharing_study(
     if unknown:
         raise UserError(f"--task {unknown[0]}: expected some of {', '.join(recipe.tasks)}")
     chosen = [task for task in recipe.tasks if task in tasks] or list(recipe.tasks)
-    source = _study(recipe, chosen, seeds, steps, device)
+    source = _study(recipe, chosen, seeds, steps, device, trust_code)
     if max_seconds is None:
         return source
-    plan = plan_study(source, device=device)
+    plan = plan_study(source, device=device, trust_code=trust_code)
     share = _affordable(plan, max_seconds)
-    return source if share >= 1 else _study(recipe, chosen, seeds, int(share * plan.arms[SHARED].steps), device)
+    if share >= 1:
+        return source
+    return _study(recipe, chosen, seeds, int(share * plan.arms[SHARED].steps), device, trust_code)
 
 
 def _affordable(plan: StudyPlan, seconds: float) -> float:
@@ -58,8 +61,10 @@ def _affordable(plan: StudyPlan, seconds: float) -> float:
     return share
 
 
-def _study(recipe: Recipe, tasks: Sequence[str], seeds: Sequence[int], steps: int | None, device: str) -> Source:
-    made = assemble(recipe, steps=steps, device=device)
+def _study(
+    recipe: Recipe, tasks: Sequence[str], seeds: Sequence[int], steps: int | None, device: str, trust_code: bool
+) -> Source:
+    made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     tokens = round(per_step(made, tokens_per_row(made)) * made.plan.steps)
     mixed = any(
         len(made.plan.window(step).tasks) > 1 for step in range(0, made.plan.steps, max(1, made.plan.steps // 20))

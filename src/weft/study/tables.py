@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft.evaluation.metrics import explain
 from weft.foundation.content import Content
+from weft.kinds.metrics import explain
 from weft.report.words import duration
 
 Table = tuple[list[str], list[list[str]]]

@@ -34,6 +34,8 @@ class Job:
     device: str
     threads: int | None
     """how many torch may use; its own choice unless said"""
+    trust_code: bool = False
+    """whether the recipe may name code, which is imported"""
 
 
 class _Log:
@@ -78,7 +80,7 @@ def _train(job: Job) -> None:
         torch.set_num_threads(job.threads)
     out = Path(job.out)
     recipe = parse_recipe(job.recipe, job.name)
-    train_run(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True)
+    train_run(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True, trust_code=job.trust_code)
     shutil.rmtree(out / "checkpoints", ignore_errors=True)  # a run that has ended needs none, and they are large
 
 

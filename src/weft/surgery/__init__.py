@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
 from weft.surgery.aligned_mtl import AlignedMTLConfig
+from weft.surgery.base import SurgeryOptions
 from weft.surgery.cagrad import CAGradConfig
 from weft.surgery.imtl_g import IMTLGConfig
 from weft.surgery.mgda import MGDAConfig
@@ -16,5 +17,5 @@ from weft.surgery.upgrad import UPGradConfig
 SurgeryConfig = Annotated[
     NoSurgeryConfig | PCGradConfig | UPGradConfig | CAGradConfig | MGDAConfig | IMTLGConfig | AlignedMTLConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(SurgeryOptions),
 ]

@@ -4,11 +4,10 @@ from typing import Literal
 
 from torchjd.aggregation import AlignedMTLWeighting
 
-from weft.foundation.config import Config
-from weft.surgery.base import Surgery
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class AlignedMTLConfig(Config):
+class AlignedMTLConfig(SurgeryOptions):
     """The Gramian's principal components are brought to the scale of the smallest; the update is their *mean*.
 
     Senushkin et al., "Independent Component Alignment for Multi-Task Learning", 2023.

@@ -1,8 +1,11 @@
 """How the tasks' gradients on the shared body become one."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 from torch import Tensor
+
+from weft.foundation.parts import Part
 
 GramianWeighting = Callable[[Tensor], Tensor]
 """Gramian [m, m] of the tasks' gradients -> combination weights [m]; the update follows `sum_i w_i g_i`."""
@@ -25,3 +28,11 @@ class Surgery:
             return gramian.new_ones(len(gramian))
         exact = gramian.double()
         return self.weighting(exact / exact.trace()).to(gramian)
+
+
+class SurgeryOptions(Part):
+    """The base of all config classes of surgeries."""
+
+    @abstractmethod
+    def build(self) -> Surgery | None:
+        """The surgery; None only for `none`, which leaves gradients as they are."""

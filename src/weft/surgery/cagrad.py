@@ -4,12 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from weft.foundation.config import Config
 from weft.foundation.errors import UserError
-from weft.surgery.base import Surgery
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class CAGradConfig(Config):
+class CAGradConfig(SurgeryOptions):
     """The vector within `c |g_0|` of the mean gradient g_0 that helps the worst-off task most.
 
     Liu et al., "Conflict-Averse Gradient Descent for Multi-task Learning", 2021. c = 0 is the mean; from c = 1 on it

@@ -4,11 +4,10 @@ from typing import Literal
 
 from torchjd.aggregation import IMTLGWeighting
 
-from weft.foundation.config import Config
-from weft.surgery.base import Surgery
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class IMTLGConfig(Config):
+class IMTLGConfig(SurgeryOptions):
     """Weights that sum to 1, negative ones possible; the update has the same projection on every unit gradient.
 
     Liu et al., "Towards Impartial Multi-Task Learning", 2021.

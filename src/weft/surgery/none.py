@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from weft.foundation.config import Config
+from weft.surgery.base import SurgeryOptions
 
 
-class NoSurgeryConfig(Config):
+class NoSurgeryConfig(SurgeryOptions):
     """`sum_i g_i`, taken in one pass for all tasks."""
 
     name: Literal["none"] = "none"

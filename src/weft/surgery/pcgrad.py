@@ -4,11 +4,10 @@ from typing import Literal
 
 from torchjd.aggregation import PCGradWeighting
 
-from weft.foundation.config import Config
-from weft.surgery.base import Surgery
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class PCGradConfig(Config):
+class PCGradConfig(SurgeryOptions):
     """Where `g_i · g_j < 0`, subtract from g_i its part along g_j, for all j in random order; the update is the *sum*.
 
     Yu et al., "Gradient Surgery for Multi-Task Learning", 2020. For two tasks the order does not matter.

@@ -9,8 +9,7 @@ from torch import Tensor
 from torchjd.aggregation import UPGradWeighting
 from torchjd.linalg import DualConeProjector
 
-from weft.foundation.config import Config
-from weft.surgery.base import Surgery
+from weft.surgery.base import Surgery, SurgeryOptions
 
 RIDGE = 1e-4
 """added to the diagonal of the Gramian, as TorchJD does: it makes the solution unique"""
@@ -30,7 +29,7 @@ class LeastSquaresProjector(DualConeProjector):
         return torch.as_tensor(np.stack(solved), device=G.device, dtype=G.dtype)
 
 
-class UPGradConfig(Config):
+class UPGradConfig(SurgeryOptions):
     """Each g_i is replaced by the nearest vector that opposes no task; the update is their *mean*.
 
     Quinton and Rey, "Jacobian Descent for Multi-Objective Optimization", 2024.

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from weft.evaluation.metrics import DEFAULTS, METRICS
 from weft.foundation.config import Config, parse
 from weft.foundation.content import toml_value
 from weft.foundation.errors import UserError
 from weft.foundation.shipped import load_toml, pick, shipped_texts
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS
 from weft.recipes.recipe import Recipe, load_recipe
 
 Point = Mapping[str, Any]
@@ -155,14 +156,20 @@ def recipe_at(sweep: Sweep, point: Point, data_dir: Path | None, name: str | Non
     return load_recipe(sweep.base, settings=settings, data_dir=data_dir)
 
 
-def check_points(sweep: Sweep, data_dir: Path | None) -> Recipe:
+def check_points(sweep: Sweep, data_dir: Path | None, trust_code: bool = False) -> Recipe:
     """Refuse a value that the recipe refuses, before anything is trained; returns the recipe at the first point."""
+
+    def checked(point: Point) -> Recipe:
+        recipe = recipe_at(sweep, point, data_dir)
+        recipe.with_code(trust_code, sweep.base)
+        return recipe
+
     ends = {key: (space.low, space.high) if isinstance(space, Range) else space for key, space in sweep.search.items()}
     first = {key: values[0] for key, values in ends.items()}
-    recipe = recipe_at(sweep, first, data_dir)
+    recipe = checked(first)
     for key, values in ends.items():
         for value in values[1:]:
-            recipe_at(sweep, {**first, key: value}, data_dir)
+            checked({**first, key: value})
     _check_metric(sweep, recipe)
     if sweep.prune and recipe.epochs == 1:
         raise UserError("prune: the recipe has one epoch, so trials are scored at their end alone; leave `prune` out")
@@ -176,6 +183,6 @@ def _check_metric(sweep: Sweep, recipe: Recipe) -> None:
     if task not in recipe.tasks:
         expected = f"overall, or TASK.METRIC with TASK one of {', '.join(recipe.tasks)}"
         raise UserError(f"metric: found {sweep.metric!r}, expected {expected}")
-    known = recipe.tasks[task].metrics or DEFAULTS[recipe.tasks[task].kind]
+    known = recipe.tasks[task].metrics or KINDS[recipe.tasks[task].kind].default_metrics
     if metric not in known:
         raise UserError(f"metric: found {metric!r} for {task}, which is scored by {', '.join(known)}")

@@ -1,12 +1,14 @@
 """Runs the trials of a sweep, one after the other, beside any number of other processes that do the same."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from weft.foundation.errors import Interrupted, RunError
+from weft.foundation.own_code import SourceFile, code_digests
 from weft.recipes.recipe import Recipe
 from weft.run import train_run
 from weft.sweep.config import Sweep, check_points, recipe_at
@@ -26,14 +28,21 @@ class Audience(Protocol):
 
 
 def run_sweep(
-    sweep: Sweep, out: Path, audience: Audience, *, data_dir: Path | None = None, device: str = "auto"
+    sweep: Sweep,
+    out: Path,
+    audience: Audience,
+    *,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    trust_code: bool = False,
 ) -> Summary:
     """Work on the sweep in `out` until nothing is left to take."""
-    first = check_points(sweep, data_dir)
-    store = Store(out, sweep, _settings(sweep, first))
+    first = check_points(sweep, data_dir, trust_code)
+    _, code = first.with_code(trust_code, sweep.base)
+    store = Store(out, sweep, _settings(sweep, first, code))
     while (claim := store.take()) is not None:
         recipe = recipe_at(sweep, claim.point, data_dir, f"{sweep.name}-{claim.number:04d}")
-        words = _run(sweep, store, claim, recipe, audience.trial(claim, sweep.planned), device)
+        words = _run(sweep, store, claim, recipe, audience.trial(claim, sweep.planned), device, trust_code)
         with store.alone():
             write_summary(out, summarize(sweep, store), lambda point: recipe_at(sweep, point, data_dir))
         audience.ended(claim, words)
@@ -46,14 +55,16 @@ def run_sweep(
     return found
 
 
-def _settings(sweep: Sweep, first: Recipe) -> dict[str, Any]:
+def _settings(sweep: Sweep, first: Recipe, code: Mapping[str, SourceFile]) -> dict[str, Any]:
     """What makes two sweeps the same: all but the number of trials."""
     asked = sweep.model_dump(mode="json", exclude={"trials"}, exclude_none=True)
-    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content()}))
+    settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content(), **code_digests(code)}))
     return settings
 
 
-def _run(sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Listener, device: str) -> str:
+def _run(
+    sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Listener, device: str, trust_code: bool
+) -> str:
     """Train a trial and tell the store how it ended; returns that in words."""
 
     def watch(record: dict[str, Any]) -> None:
@@ -62,7 +73,16 @@ def _run(sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Lis
 
     steps = sweep.budget.steps if sweep.budget else None
     try:
-        result = train_run(recipe, claim.run, listener, steps=steps, device=device, resume=True, followers=[watch])
+        result = train_run(
+            recipe,
+            claim.run,
+            listener,
+            steps=steps,
+            device=device,
+            resume=True,
+            followers=[watch],
+            trust_code=trust_code,
+        )
     except Behind:
         store.finish(claim, "PRUNED")
         return "stopped: it falls behind the others"

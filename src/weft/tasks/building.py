@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from weft.bodies.bert import Body
 from weft.bodies.weights import load_body, read_shape
 from weft.data.frames import GivenFrames
-from weft.data.labels import Labels
 from weft.data.readings import Reader
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import seeded
 from weft.foundation.start import shapes_alone
+from weft.kinds.labels import Labels
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
 from weft.tasks.task import build_task

@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data.labels import Labels, Targets
 from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
+from weft.kinds.truth import Targets
 from weft.tasks.config import TaskConfig
 
 
@@ -14,8 +15,8 @@ def class_weights(config: TaskConfig, labels: Labels, targets: Targets, task: st
     if config.class_weights is None:
         return None
     key = f"tasks.{task}.class_weights"
-    if labels.kind not in ("classification", "ordinal"):
-        raise UserError(f"{key}: rows of a {labels.kind} task have no one class to be weighted by")
+    if not labels.kind.has_one_class:
+        raise UserError(f"{key}: rows of a {labels.kind.name} task have no one class to be weighted by")
     counts = np.bincount(targets.astype(np.int64), minlength=len(labels.names))
     if config.class_weights == "balanced":
         weights = np.divide(1.0, counts, out=np.zeros(len(counts)), where=counts > 0)

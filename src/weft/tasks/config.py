@@ -1,25 +1,27 @@
 """A task as a recipe writes it."""
 
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 from weft.data.config import DataConfig, DataField
-from weft.data.labels import Kind, canonical
 from weft.data.readings import Reading
-from weft.foundation.config import Config, check_names
+from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
+from weft.foundation.own_code import Importer, SourceFile, names_code, trusts_code
+from weft.kinds import KINDS, KindName
+from weft.kinds.cells import canonical
 from weft.losses import LossConfig
-from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
-from weft.losses.cross_entropy import CrossEntropyConfig
-from weft.losses.mse import MeanSquaredErrorConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.linear import LinearConfig
 from weft.nn.layers import LayerChoice
 from weft.nn.pooling import PoolingConfig
 from weft.nn.pooling.cls import ClsConfig
 from weft.regularizers import RegularizerConfig
+
+_LOSS: TypeAdapter[LossConfig] = TypeAdapter(LossConfig)
 
 
 class LayerFactors(Config):
@@ -43,7 +45,7 @@ class LayerFactors(Config):
 class TaskConfig(Config):
     """One task: its data, how it is read, and what is learnt from it."""
 
-    kind: Kind
+    kind: KindName
     """what the labels are: one of several classes, of ordered classes, any of several labels, or a number"""
     data: DataField = DataConfig()
     """A preset's name, or a table with the files and columns. Rows that are given in Python need columns alone, which
@@ -86,26 +88,14 @@ class TaskConfig(Config):
 
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
-        if len(self.data.label_columns) > 1 and self.kind != "multilabel":
-            raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.kind}"')
-        if self.kind == "regression":
-            if self.labels is not None:
-                raise ValueError("`labels` names classes, but the task is a regression; `range` declares its bounds")
-            if self.range is not None and not self.range[0] < self.range[1]:
-                raise ValueError(f"`range` is {list(self.range)}; expected the smaller number first")
-        elif self.range is not None or not self.scale:
-            raise ValueError(f"`range` and `scale` are for a regression, but the task is a {self.kind}")
-        elif self.labels is not None and len({canonical(str(name)) for name in self.labels}) < max(2, len(self.labels)):
-            raise ValueError("`labels` must be at least two, each once")
+        kind = KINDS[self.kind]
+        kind.check_columns(len(self.data.label_columns))
+        kind.check_declared(self.labels, self.range, scaled=self.scale)
         return self
 
     @property
     def chosen_loss(self) -> LossConfig:
-        if self.loss is not None:
-            return self.loss
-        if self.kind == "regression":
-            return MeanSquaredErrorConfig()
-        return BinaryCrossEntropyConfig() if self.kind == "multilabel" else CrossEntropyConfig()
+        return self.loss or _LOSS.validate_python(KINDS[self.kind].default_loss)
 
 
 class ModelConfig(Config):
@@ -118,6 +108,8 @@ class ModelConfig(Config):
     """how reports call it"""
     body: str = "packaged:minilm-l6"
     """a folder in Hugging Face's layout, a hub id, or packaged:minilm-l6"""
+    code: str | None = None
+    """Folder of the modules that `use` names, besides Python's own path. Defaults to the recipe's folder."""
     seed: int = Field(default=11711, ge=0)
     """every random draw follows from it"""
     max_length: int = Field(default=128, ge=8)
@@ -142,3 +134,20 @@ class ModelConfig(Config):
         """Plain values, as JSON has them; what is not set is left out."""
         content: Content = self.model_dump(mode="json", exclude_none=True)
         return {key: content[key] for key in self.written or content if key in content}
+
+    def with_code(self, trust_code: bool, where: str) -> tuple[Self, dict[str, SourceFile]]:
+        """The same with every part that `use` names imported and validated, and the files that define them.
+
+        UserError, before anything is imported, if there is such a part and the user does not trust it; `where` is what
+        messages call the file.
+        """
+        content = self.content()
+        if not names_code(content):
+            return self, {}
+        importer = Importer(trusts_code(trust_code), Path(self.code) if self.code else None)
+        return parse(type(self), content, where, importer), importer.sources
+
+    def answering(self) -> Self:
+        """The same without what acts in training alone."""
+        tasks = {name: task.model_copy(update={"regularizer": None}) for name, task in self.tasks.items()}
+        return self.model_copy(update={"tasks": tasks})

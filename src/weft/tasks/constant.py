@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data.labels import Targets
+from weft.kinds.truth import Targets
 from weft.losses.base import Loss
 from weft.nn.heads.base import Bounds
 

@@ -15,16 +15,19 @@ from weft.foundation.errors import UserError
 from weft.tasks.network import Network
 
 BODY = "body."
+REGULARIZER = "regularizer"
+"""the part of a task that acts in training alone: checkpoints have its state, models do not"""
 Shape = tuple[int, ...]
 FOR_TRANSFORMERS = {"format": "pt"}
 """metadata that `transformers` looks for"""
 
 
 def head_tensors(network: Network) -> dict[str, Tensor]:
-    """Everything that is not the body. What tasks share with it or with each other is named once."""
+    """Everything that answers need beside the body. What tasks share with it or with each other is named once."""
     tensors: dict[str, Tensor] = {name: p for name, p in network.named_parameters() if not name.startswith(BODY)}
     kept = network.state_dict().keys()  # class weights are for training only
-    return tensors | {name: buffer for name, buffer in network.named_buffers() if name in kept}
+    tensors |= {name: buffer for name, buffer in network.named_buffers() if name in kept}
+    return {name: tensor for name, tensor in tensors.items() if name.split(".")[2:3] != [REGULARIZER]}
 
 
 def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:

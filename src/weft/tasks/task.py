@@ -5,10 +5,11 @@ from torch import Tensor, nn
 
 from weft.bodies.bert import Body
 from weft.bodies.dropout import drop_alike
-from weft.data.labels import Labels
-from weft.evaluation.metrics import choose_metrics
 from weft.foundation.errors import UserError
+from weft.foundation.parts import require_made
 from weft.foundation.values import Encoded
+from weft.kinds.labels import Labels
+from weft.kinds.metrics import choose_metrics
 from weft.losses.base import Loss
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
@@ -103,7 +104,12 @@ def build_task(
             "choose bi, cross or concat, or leave text2 out"
         )
     pooling = config.pooling.build(body)
+    require_made(config.pooling, pooling, Pooling, f"tasks.{name}.pooling")
     loss = config.chosen_loss.build(labels, name, config.head.bounds)
+    require_made(config.chosen_loss, loss, Loss, f"tasks.{name}.loss")
+    regularizer = config.regularizer.build() if config.regularizer else None
+    if config.regularizer:
+        require_made(config.regularizer, regularizer, Regularizer, f"tasks.{name}.regularizer")
     shape = HeadShape(pooling.width, config.reading == "bi", loss.outputs, name, shared)
     return Task(
         name,
@@ -114,7 +120,7 @@ def build_task(
         dropout=dropout,
         metrics=choose_metrics(labels, config.metrics, name),
         layer=build_layer(config.layer, body.shape.layers, name),
-        regularizer=config.regularizer.build() if config.regularizer else None,
+        regularizer=regularizer,
         class_weights=class_weights,
     )
 
@@ -122,6 +128,7 @@ def build_task(
 def _build_head(config: TaskConfig, shape: HeadShape) -> Head:
     """A head of the task's own, or the one that another task with the same `share_head` has built."""
     head: Head = config.head.build(shape)
+    require_made(config.head, head, Head, f"tasks.{shape.task}.head")
     if config.share_head is None:
         return head
     other = shape.shared.setdefault(f"head/{config.share_head}", head)

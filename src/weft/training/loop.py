@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from torch import nn
 
 from weft.data.dataset import Dataset
-from weft.evaluation.metrics import overall
 from weft.evaluation.scoring import Evaluation, dead_heads
 from weft.foundation.errors import Interrupted, RunError
 from weft.foundation.values import Window
 from weft.inference.evaluate import evaluate_network
+from weft.kinds.metrics import overall
 from weft.runs.folder import RunFolder
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network

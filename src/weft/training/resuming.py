@@ -23,6 +23,12 @@ def refuse_other_run(out: Path, settings: dict[str, Any]) -> None:
             "a run cannot be made longer or shorter afterwards. To go on with this run, leave out --budget or give its "
             f"own; to train on from its model, start another run with --body {out} -o NEW_RUN"
         )
+    if all(key.startswith("code.") for key, _, _ in changes):
+        addresses = ", ".join(key.removeprefix("code.") for key, _, _ in changes)
+        raise UserError(
+            f"{out}: the source file of {addresses} has changed since the run was started, so it cannot be resumed "
+            "exactly; restore the file, or start another run with -o"
+        )
     raise UserError(
         f"{out}: was started with another recipe ({found}); "
         "resume with the recipe it was started with, or choose another folder with -o"

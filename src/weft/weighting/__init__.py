@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
+from weft.weighting.base import WeightingOptions
 from weft.weighting.dwa import DynamicWeightAverageConfig
 from weft.weighting.fixed import FixedConfig
 from weft.weighting.mean import MeanConfig
@@ -22,5 +23,5 @@ WeightingConfig = Annotated[
     | DynamicWeightAverageConfig
     | RandomConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(WeightingOptions),
 ]

@@ -7,6 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from weft.foundation.parts import Part
+
 
 class Weighting(nn.Module, ABC):
     """Losses [m] of the tasks in a window -> weighted losses [m], whose sum is minimized.
@@ -45,3 +47,11 @@ class Weighting(nn.Module, ABC):
         with torch.enable_grad():
             (slopes,) = torch.autograd.grad(self(losses, tasks).sum(), losses)
         return slopes
+
+
+class WeightingOptions(Part):
+    """The base of all config classes of weightings."""
+
+    @abstractmethod
+    def build(self, tasks: tuple[str, ...]) -> Weighting:
+        """A weighting of the losses of these tasks."""

@@ -6,8 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class DynamicWeightAverage(Weighting):
@@ -56,7 +55,7 @@ class DynamicWeightAverage(Weighting):
             self.counts.zero_()
 
 
-class DynamicWeightAverageConfig(Config):
+class DynamicWeightAverageConfig(WeightingOptions):
     name: Literal["dwa"] = "dwa"
     temperature: float = Field(default=2.0, gt=0)
     """T: the higher, the more alike the weights"""

@@ -4,9 +4,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.foundation.config import Config
 from weft.foundation.errors import UserError
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Fixed(Weighting):
@@ -22,7 +21,7 @@ class Fixed(Weighting):
         return losses * losses.new_tensor([self.weights[task] for task in tasks])
 
 
-class FixedConfig(Config):
+class FixedConfig(WeightingOptions):
     name: Literal["fixed"] = "fixed"
     weights: dict[str, float]
     """one weight for each task: `{ sentiment = 0.1, paraphrase = 1.0, similarity = 0.2 }`"""

@@ -4,8 +4,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Mean(Weighting):
@@ -17,7 +16,7 @@ class Mean(Weighting):
         return losses / len(tasks)
 
 
-class MeanConfig(Config):
+class MeanConfig(WeightingOptions):
     name: Literal["mean"] = "mean"
 
     def build(self, tasks: tuple[str, ...]) -> Mean:  # noqa: ARG002 (no state for any task)

@@ -6,8 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Normalized(Weighting):
@@ -32,7 +31,7 @@ class Normalized(Weighting):
         return losses / self.constants[[self.places[task] for task in tasks]].to(losses)
 
 
-class NormalizedConfig(Config):
+class NormalizedConfig(WeightingOptions):
     name: Literal["normalized"] = "normalized"
 
     def build(self, tasks: tuple[str, ...]) -> Normalized:

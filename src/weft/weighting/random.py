@@ -5,8 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Random(Weighting):
@@ -30,7 +29,7 @@ class Random(Weighting):
         return losses * (len(tasks) * z.softmax(dim=0)).to(losses)
 
 
-class RandomConfig(Config):
+class RandomConfig(WeightingOptions):
     name: Literal["random"] = "random"
 
     def build(self, tasks: tuple[str, ...]) -> Random:  # noqa: ARG002 (no state for any task)

@@ -4,8 +4,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Sum(Weighting):
@@ -15,7 +14,7 @@ class Sum(Weighting):
         return losses
 
 
-class SumConfig(Config):
+class SumConfig(WeightingOptions):
     name: Literal["sum"] = "sum"
 
     def build(self, tasks: tuple[str, ...]) -> Sum:  # noqa: ARG002 (no state for any task)

@@ -6,8 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.foundation.config import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Uncertainty(Weighting):
@@ -29,7 +28,7 @@ class Uncertainty(Weighting):
         return torch.exp(-w) * losses + w
 
 
-class UncertaintyConfig(Config):
+class UncertaintyConfig(WeightingOptions):
     name: Literal["uncertainty"] = "uncertainty"
     start: float = 0.0
     """what every w is at first"""

@@ -3,11 +3,11 @@ from pathlib import Path
 from tests.tiny import write_rows
 from weft.data.config import DataConfig
 from weft.data.dataset import Dataset
-from weft.data.labels import Labels
 from weft.data.readings import Reader
 from weft.data.remarks import overlap, remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
+from weft.kinds.labels import Labels
 
 YES_NO = Labels("classification", ("0", "1"))
 

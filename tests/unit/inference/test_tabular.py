@@ -119,7 +119,7 @@ def test_a_prediction_is_readable() -> None:
 
 def test_notebooks_show_escaped_tables(model: Model) -> None:
     page = model._repr_html_()
-    assert "<td>mood</td><td>classification</td><td>single</td><td>bad, good</td>" in page
+    assert "<td>mood</td><td>classification</td><td>single</td><td>one of bad, good</td>" in page
     assert "http" not in page
     hostile = Evaluation(1, {"<script>alert(1)</script>": {"accuracy": 0.5, "n": 4}}, 0.5, {})
     assert "<td>&lt;script&gt;alert(1)&lt;/script&gt;</td>" in hostile._repr_html_()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tests.tiny import recipe_content
 from weft.build import assemble
-from weft.data.labels import Labels
+from weft.kinds.labels import Labels
 from weft.recipes.assembly import Assembly
 from weft.recipes.recipe import parse_recipe
 from weft.regularizers.base import Divergence

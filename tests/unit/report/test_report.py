@@ -16,10 +16,11 @@ from weft.report import learning
 from weft.report.chart import digits, shown, ticks
 from weft.report.compare import Comparison
 from weft.report.examples import examples
-from weft.report.mistakes import doubtful, groups, is_wrong
+from weft.report.mistakes import groups
 from weft.report.page import page
 from weft.report.recipes import recipe_differences
 from weft.report.scores import Scores
+from weft.report.sections import section_of
 from weft.report.text import print_report
 from weft.report.words import duration, missing
 from weft.runs.reader import read_run, read_runs
@@ -67,9 +68,10 @@ def test_a_wrong_label_is_found(folder: Path, tmp_path: Path) -> None:
     labels[surest] = "no"
     pq.write_table(table.set_column(table.column_names.index("label"), "label", [labels]), path)
     before, after = (read_run(where).tasks["same"] for where in (folder, copied))
-    assert not doubtful(before)[surest]
-    assert doubtful(after)[surest]
-    assert is_wrong(after)[surest]
+    section = section_of(after.kind)
+    assert not section.doubtful(before)[surest]
+    assert section.doubtful(after)[surest]
+    assert section.is_wrong(after)[surest]
 
 
 def test_curves_are_the_log(folder: Path) -> None:

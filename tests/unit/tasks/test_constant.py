@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.data.labels import Labels
+from weft.kinds.labels import Labels
 from weft.losses import LossConfig
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cross_entropy import CrossEntropyConfig

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from weft.foundation.errors import Interrupted, RunError, UserError
+from weft.foundation.own_code import code_digests
 from weft.inference.bulk import SHARD_ROWS
 from weft.inference.bulk.executors import Answerer, Executor, Local, Shard
 from weft.inference.bulk.formats import choose_format
@@ -57,6 +58,8 @@ class Job:
     shard_rows: int = SHARD_ROWS
     raw_csv: bool = False
     """whether cells of a csv file stay as they are, even those that a spreadsheet would run as a formula"""
+    trust_code: bool = False
+    """whether code that the model names is imported"""
 
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
@@ -70,12 +73,12 @@ class Job:
     def run(self, listener: Listener) -> int:
         """Write the output and return its number of rows."""
         digest = model_digest(self.folder)
-        model = load(self.folder, self.device)
+        model = load(self.folder, self.device, trust_code=self.trust_code)
         if model_digest(self.folder) != digest:
             raise UserError(f"{self.folder}: was changed while it was read; start again when its training has ended")
         executor = self._executor(model, digest)
         texts = Texts(self.source, self.work.wishes(model), self.work.keep)
-        identity = self._identity(texts, digest)
+        identity = self._identity(texts, digest, model)
         before = read_manifest(self.output)
         facts = _known(before)
         if before != identity or facts is None:
@@ -124,11 +127,11 @@ class Job:
             return Local(Answerer(model, self.work, form))
         from weft.inference.bulk.on_ray import OnRay
 
-        return OnRay(self.folder, digest, self.device, self.work, form)
+        return OnRay(self.folder, digest, self.device, self.work, form, self.trust_code)
 
-    def _identity(self, texts: Texts, digest: str) -> dict[str, Any]:
+    def _identity(self, texts: Texts, digest: str, model: Model) -> dict[str, Any]:
         """What decides the output: shards of anything else are of no use."""
-        return {
+        return code_digests(model.code) | {
             "format": FORMAT,
             "input": texts.digest(),
             "model": digest,

@@ -8,6 +8,7 @@ import torch
 
 from weft.foundation.cluster import connected, import_ray, last_line
 from weft.foundation.errors import RunError, UserError
+from weft.foundation.own_code import trusts_code
 from weft.inference.bulk.executors import Answerer, Executor, Shard
 from weft.inference.bulk.formats import Format
 from weft.inference.bulk.texts import Block
@@ -22,9 +23,11 @@ RETRIES = 2
 class Worker:
     """Loads the model once and answers shard after shard."""
 
-    def __init__(self, folder: Path, digest: str, device: str, work: Work, form: Format, threads: int) -> None:
+    def __init__(
+        self, folder: Path, digest: str, device: str, work: Work, form: Format, trust_code: bool, threads: int
+    ) -> None:
         torch.set_num_threads(threads)
-        model = load(folder, device)
+        model = load(folder, device, trust_code=trust_code)
         if model_digest(folder) != digest:
             raise RunError(f"{folder}: a worker found another model there; it must not change while it answers")
         self.answerer = Answerer(model, work, form)
@@ -36,11 +39,13 @@ class Worker:
 class OnRay(Executor):
     """As many workers as fit, each with as many threads as torch has here: equal sums, so equal bytes."""
 
-    def __init__(self, folder: Path, digest: str, device: str, work: Work, form: Format) -> None:
+    def __init__(
+        self, folder: Path, digest: str, device: str, work: Work, form: Format, trust_code: bool = False
+    ) -> None:
         import_ray()
         self.threads = torch.get_num_threads()
         self.gpus = int(device.startswith("cuda"))
-        self.arguments = folder.resolve(), digest, device, work, form, self.threads
+        self.arguments = folder.resolve(), digest, device, work, form, trusts_code(trust_code), self.threads
 
     def parts(self, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
         with connected() as ray:

@@ -76,11 +76,8 @@ def _wish(model: Model, task: str, on_empty: OnEmpty | None, texts: int = 2) -> 
 def _fields(model: Model, task: str, prefix: str) -> list[pa.Field]:
     """The columns of a task's answers."""
     labels = model.labels[task]
-    label = pa.list_(pa.string()) if labels.kind == "multilabel" else pa.string()
     fields = [] if prefix else [("task", pa.string())]
-    fields += [] if labels.is_numeric else [("label", label)]
-    fields += [("score", pa.float64()), *((f"p_{name}", pa.float64()) for name in labels.names)]
-    return [pa.field(f"{prefix}{name}", kind) for name, kind in fields]
+    return [pa.field(f"{prefix}{name}", of) for name, of in [*fields, *labels.kind.answer_columns(labels)]]
 
 
 def _flat(prediction: Prediction, prefix: str) -> dict[str, Any]:

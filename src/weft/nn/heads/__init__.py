@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
+from weft.nn.heads.base import HeadOptions
 from weft.nn.heads.cosine import CosineConfig, ReluCosineConfig, ScaledCosineConfig
 from weft.nn.heads.difference import DifferenceConfig
 from weft.nn.heads.linear import LinearConfig
@@ -21,5 +22,5 @@ HeadConfig = Annotated[
     | ScaledCosineConfig
     | SharedPairConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(HeadOptions),
 ]

@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from weft.foundation.errors import UserError
+from weft.foundation.parts import Part
 
 Bounds = tuple[float, float] | None
 """the range of a head's numbers; None for logits and other numbers without bounds"""
@@ -49,6 +51,17 @@ class Head(nn.Module, ABC):
     @abstractmethod
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
         """[n, outputs]: logits for classes, numbers for a regression"""
+
+
+class HeadOptions(Part):
+    """The base of all config classes of heads."""
+
+    bounds: ClassVar[Bounds] = None
+    """the range of the numbers that the head gives"""
+
+    @abstractmethod
+    def build(self, shape: HeadShape) -> Head:
+        """A head of that shape; UserError `tasks.TASK.head: ...` if it cannot have it."""
 
 
 def joined(first: Tensor, second: Tensor | None) -> Tensor:

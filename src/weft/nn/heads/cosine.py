@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.foundation.config import Config
-from weft.nn.heads.base import Bounds, Head, HeadShape
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape
 
 
 def cosine(first: Tensor, second: Tensor | None) -> Tensor:
@@ -24,7 +23,7 @@ class Cosine(Head):
         return cosine(first, second)
 
 
-class CosineConfig(Config):
+class CosineConfig(HeadOptions):
     bounds: ClassVar[Bounds] = (-1.0, 1.0)
     name: Literal["cosine"] = "cosine"
 
@@ -41,7 +40,7 @@ class ReluCosine(Head):
         return 5 * cosine(first, second).relu()
 
 
-class ReluCosineConfig(Config):
+class ReluCosineConfig(HeadOptions):
     bounds: ClassVar[Bounds] = (0.0, 5.0)
     name: Literal["relu-cosine"] = "relu-cosine"
 
@@ -73,7 +72,7 @@ class ScaledCosine(Head):
         return (self.gain * self.a * (cosine(self.map(first), self.map(second)) - 1) + 1).clamp(0, 1)
 
 
-class ScaledCosineConfig(Config):
+class ScaledCosineConfig(HeadOptions):
     bounds: ClassVar[Bounds] = (0.0, 1.0)
     name: Literal["scaled-cosine"] = "scaled-cosine"
     start: float = Field(default=1.0, gt=0)

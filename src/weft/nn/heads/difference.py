@@ -5,8 +5,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.nn.heads.base import Bounds, Head, HeadShape, plain_linear
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, plain_linear
 
 
 class Difference(Head):
@@ -22,7 +21,7 @@ class Difference(Head):
         return output
 
 
-class DifferenceConfig(Config):
+class DifferenceConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["difference"] = "difference"
 

@@ -4,8 +4,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from weft.foundation.config import Config
-from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, joined, plain_linear
 
 
 class Linear(Head):
@@ -20,7 +19,7 @@ class Linear(Head):
         return output
 
 
-class LinearConfig(Config):
+class LinearConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["linear"] = "linear"
 

@@ -6,8 +6,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from weft.bodies.dropout import Dropout
-from weft.foundation.config import Config
-from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, joined, plain_linear
 
 
 class Mlp(Head):
@@ -28,7 +27,7 @@ class Mlp(Head):
         return output
 
 
-class MlpConfig(Config):
+class MlpConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["mlp"] = "mlp"
     sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(256,), min_length=1)
@@ -40,7 +39,7 @@ class MlpConfig(Config):
         return Mlp(shape, self.sizes, self.dropout)
 
 
-class HiddenConfig(Config):
+class HiddenConfig(HeadOptions):
     """One hidden layer of `units`: the smallest MLP."""
 
     bounds: ClassVar[Bounds] = None

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.foundation.config import Config
-from weft.nn.heads.base import Bounds, Head, HeadShape, plain_linear
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, plain_linear
 from weft.nn.heads.cosine import cosine
 
 
@@ -30,7 +29,7 @@ class SharedPair(Head):
         return output
 
 
-class SharedPairConfig(Config):
+class SharedPairConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["shared-pair"] = "shared-pair"
     size: int = Field(default=384, ge=1)

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.config import NAME_ALONE
+from weft.foundation.parts import Exchangeable
 from weft.nn.pooling.attention import AttentionConfig
+from weft.nn.pooling.base import PoolingOptions
 from weft.nn.pooling.cls import ClsConfig
 from weft.nn.pooling.lstm import LstmConfig
 from weft.nn.pooling.max import MaxConfig
@@ -15,5 +16,5 @@ from weft.nn.pooling.pooler import PoolerConfig
 PoolingConfig = Annotated[
     ClsConfig | PoolerConfig | MeanConfig | MaxConfig | AttentionConfig | LstmConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(PoolingOptions),
 ]

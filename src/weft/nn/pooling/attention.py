@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from weft.bodies.bert import Body
-from weft.foundation.config import Config
 from weft.foundation.values import Encoded
-from weft.nn.pooling.base import Pooling, by_run
+from weft.nn.pooling.base import Pooling, PoolingOptions, by_run
 
 
 class Attention(Pooling):
@@ -30,7 +29,7 @@ class Attention(Pooling):
         return (shares[:, :, None] * hidden).sum(dim=1)
 
 
-class AttentionConfig(Config):
+class AttentionConfig(PoolingOptions):
     name: Literal["attention"] = "attention"
 
     def build(self, body: Body) -> Attention:

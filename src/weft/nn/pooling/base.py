@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
+from weft.bodies.bert import Body
+from weft.foundation.parts import Part
 from weft.foundation.values import Encoded
 
 
@@ -26,6 +28,14 @@ class Pooling(nn.Module, ABC):
     @abstractmethod
     def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """The same for `hidden` [n, l, w], where `mask` [n, l] is 1 for real tokens: for export"""
+
+
+class PoolingOptions(Part):
+    """The base of all config classes of poolings."""
+
+    @abstractmethod
+    def build(self, body: Body) -> Pooling:
+        """A pooling of the states of a body."""
 
 
 def by_run(hidden: Tensor, encoded: Encoded) -> Iterator[Tensor]:

@@ -5,9 +5,8 @@ from typing import Literal
 from torch import Tensor
 
 from weft.bodies.bert import Body
-from weft.foundation.config import Config
 from weft.foundation.values import Encoded
-from weft.nn.pooling.base import Pooling
+from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Cls(Pooling):
@@ -22,7 +21,7 @@ class Cls(Pooling):
         return hidden[:, 0]
 
 
-class ClsConfig(Config):
+class ClsConfig(PoolingOptions):
     name: Literal["cls"] = "cls"
 
     def build(self, body: Body) -> Cls:

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from weft.bodies.bert import Body
-from weft.foundation.config import Config
 from weft.foundation.values import Encoded
-from weft.nn.pooling.base import Pooling, by_run
+from weft.nn.pooling.base import Pooling, PoolingOptions, by_run
 
 
 class Lstm(Pooling):
@@ -53,7 +52,7 @@ def _onnx_order(tensor: Tensor) -> Tensor:
     return torch.cat([tensor[:size], tensor[3 * size :], tensor[size : 3 * size]])
 
 
-class LstmConfig(Config):
+class LstmConfig(PoolingOptions):
     name: Literal["lstm"] = "lstm"
     size: int = Field(default=128, ge=1)
     """numbers in the LSTM's state"""

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from weft.bodies.bert import Body
-from weft.foundation.config import Config
 from weft.foundation.values import Encoded
-from weft.nn.pooling.base import Pooling, by_run
+from weft.nn.pooling.base import Pooling, PoolingOptions, by_run
 
 
 class Max(Pooling):
@@ -21,7 +20,7 @@ class Max(Pooling):
         return hidden.masked_fill(mask[:, :, None] == 0, float("-inf")).amax(dim=1)
 
 
-class MaxConfig(Config):
+class MaxConfig(PoolingOptions):
     name: Literal["max"] = "max"
 
     def build(self, body: Body) -> Max:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from weft.bodies.bert import Body
-from weft.foundation.config import Config
 from weft.foundation.values import Encoded
-from weft.nn.pooling.base import Pooling
+from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Mean(Pooling):
@@ -25,7 +24,7 @@ class Mean(Pooling):
         return (hidden * real).sum(dim=1) / real.sum(dim=1)
 
 
-class MeanConfig(Config):
+class MeanConfig(PoolingOptions):
     name: Literal["mean"] = "mean"
 
     def build(self, body: Body) -> Mean:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from weft.bodies.bert import Body
-from weft.foundation.config import Config
 from weft.foundation.values import Encoded
-from weft.nn.pooling.base import Pooling
+from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Pooler(Pooling):
@@ -27,7 +26,7 @@ class Pooler(Pooling):
         return torch.tanh(self.dense(hidden[:, 0]))
 
 
-class PoolerConfig(Config):
+class PoolerConfig(PoolingOptions):
     name: Literal["pooler"] = "pooler"
 
     def build(self, body: Body) -> Pooler:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.data.columns import LABEL_WORDS, Column, name_words, shared_words
-from weft.data.labels import as_float
 from weft.foundation.errors import UserError
+from weft.kinds.cells import as_float
 from weft.recipes.init.profile import Profile
 
 PAIRS = [("1", "2"), ("a", "b"), ("first", "second"), ("left", "right"), ("premise", "hypothesis")]

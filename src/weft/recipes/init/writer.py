@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.foundation.errors import UserError
+from weft.kinds import KINDS
 from weft.recipes.init.choices import Label, Texts, choose_kind, choose_labels, choose_texts
 from weft.recipes.init.defaults import OPTIMIZER, dev_fraction, run_settings, task_settings
 from weft.recipes.init.profile import Profile, guess_encoding, profile
@@ -159,7 +160,7 @@ def _bad_rows(found: Profile, texts: Texts, label: Label) -> list[str]:
     """What to do with rows that cannot be used, where there are any. An empty list of labels is an answer."""
     empty = {column: found.columns[column].empty for column in (*texts.columns, *label.columns)}
     lines = []
-    if label.kind == "multilabel" and len(label.columns) == 1 and (without := empty.pop(label.columns[0])):
+    if not KINDS[label.kind].parts("") and len(label.columns) == 1 and (without := empty.pop(label.columns[0])):
         lines.append(f"# {without:,} of {found.rows:,} rows have no label: none of them is on")
     bad = found.bad_lines + sum(empty.values())
     if bad:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.labels import Targets
+from weft.kinds.truth import Targets
 
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.float64]

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.labels import Targets
-from weft.evaluation.counted import (
+from weft.kinds.counted import (
     Counts,
     FromConfusion,
     FromLabels,
@@ -16,11 +16,7 @@ from weft.evaluation.counted import (
     counted_cells,
     expected_confusion,
 )
-from weft.evaluation.truth import Predictions, Truth, cells, decide
-from weft.foundation.lazy import LazyFunctions
-
-sk = LazyFunctions("sklearn.metrics")
-stats = LazyFunctions("scipy.stats")
+from weft.kinds.truth import Predictions, Targets, Truth
 
 Weighted = Callable[[Counts], float]
 """a metric as a function of how often each row counts"""
@@ -69,24 +65,72 @@ class Tally:
     rows: NDArray[np.int64] | None
     """None for multilabel, whose rows stand for themselves"""
 
-    def of(self, metric: Callable[..., float], **settings: Any) -> float:
-        return float(metric(self.true, self.chosen, sample_weight=self.rows, **settings))
+    def of(self, metric: str, **settings: Any) -> float:
+        """scikit-learn's function of this name."""
+        # imported when first needed: a model that only answers computes no metric
+        function = getattr(import_module("sklearn.metrics"), metric)
+        return float(function(self.true, self.chosen, sample_weight=self.rows, **settings))
 
 
-def tally(truth: Truth, predictions: Predictions) -> Tally:
-    targets = truth.targets
-    if truth.kind == "multilabel":
-        return Tally(targets, decide(predictions, targets), None)
+Library = Callable[[Tally, Truth], float]
+"""a metric of decisions, as scikit-learn has it"""
+
+
+def library(metric: str, **settings: Any) -> Library:
+    return lambda found, _: found.of(metric, **settings)
+
+
+def averaged(metric: str, *, macro: bool = False) -> Library:
+    """A scikit-learn metric of single classes: that of the positive class if there is one, else macro."""
+
+    def score(found: Tally, truth: Truth) -> float:
+        chosen = None if truth.positive is None or macro else [truth.positive]
+        return found.of(metric, labels=chosen, average="macro", zero_division=0)
+
+    return score
+
+
+def balanced_accuracy(found: Tally, _: Truth) -> float:
+    # balanced_accuracy_score itself warns of every class that is predicted but not there
+    return found.of("recall_score", labels=np.unique(found.true), average="macro", zero_division=0)
+
+
+def mcc(found: Tally, _: Truth) -> float:
+    # of one class alone scikit-learn says 0, too, but warns
+    return found.of("matthews_corrcoef") if len(np.union1d(found.true, found.chosen)) > 1 else 0.0
+
+
+def all_right(truth: Truth, p: Predictions) -> Numbers:
+    """[n] 1 where a row's answer is right, with every label of it."""
+    right = (truth.kind.decide(p) == truth.targets).reshape(len(truth), -1)
+    found: Numbers = right.all(axis=1).astype(np.float64)
+    return found
+
+
+def cells(truth: Truth, predictions: Predictions) -> NDArray[np.int64]:
+    """[n] where each row stands in a confusion matrix, flat: true class times classes plus the chosen one."""
+    found: NDArray[np.int64] = truth.targets * predictions.shape[1] + truth.kind.decide(predictions)
+    return found
+
+
+def tally_classes(truth: Truth, predictions: Predictions) -> Tally:
     classes = predictions.shape[1]
     table = np.zeros(classes**2, dtype=np.int64)
-    for start in range(0, len(targets), BLOCK):
-        part = slice(start, start + BLOCK)
-        table += np.bincount(cells(predictions[part], targets[part]), minlength=classes**2)
+    for start in range(0, len(truth), BLOCK):
+        part = np.arange(start, min(start + BLOCK, len(truth)))
+        table += np.bincount(cells(truth.rows(part), predictions[part]), minlength=classes**2)
     seen = np.flatnonzero(table)
     return Tally(seen // classes, seen % classes, table[seen])
 
 
-Library = Callable[[Tally, Truth], float]
+def tally_rows(truth: Truth, predictions: Predictions) -> Tally:
+    """Every row by itself, for labels of which a row may have several."""
+    return Tally(truth.targets, truth.kind.decide(predictions).astype(np.int64, copy=False), None)
+
+
+def of_decisions(metric: str) -> Callable[[Truth, Predictions], float]:
+    """scikit-learn's metric of this name, of rows that may have several labels."""
+    return lambda truth, p: tally_rows(truth, p).of(metric)
 
 
 def of_classes(
@@ -95,11 +139,11 @@ def of_classes(
     """A metric of the confusion matrix; `of_row` if it is also a mean over rows."""
 
     def weighted(truth: Truth, predictions: Predictions) -> Weighted:
-        where, classes = cells(predictions, truth.targets), predictions.shape[1]
+        where, classes = cells(truth, predictions), predictions.shape[1]
         return lambda counts: whole(counted_cells(where, classes, counts), truth.positive)
 
     return Form(
-        compute=lambda truth, p: library(tally(truth, p), truth),
+        compute=lambda truth, p: library(tally_classes(truth, p), truth),
         weighted=weighted,
         random=lambda truth: whole(expected_confusion(truth.targets, truth.classes), truth.positive),
         means=None if of_row is None else _mean_of(of_row),
@@ -110,7 +154,7 @@ def of_labels(library: Library, whole: FromLabels) -> Form:
     """A metric of multilabel answers that follows from each label's numbers of rows."""
 
     def weighted(truth: Truth, predictions: Predictions) -> Weighted:
-        chosen = decide(predictions, truth.targets)
+        chosen = truth.kind.decide(predictions)
         sums = np.concatenate([chosen * truth.targets, chosen, truth.targets], axis=1).astype(np.float64)
         return lambda counts: whole(*np.split(counts @ sums, 3))
 
@@ -118,7 +162,7 @@ def of_labels(library: Library, whole: FromLabels) -> Form:
         true = truth.targets.sum(axis=0).astype(np.float64)
         return whole(true / 2, np.full(len(true), len(truth) / 2), true)
 
-    return Form(lambda truth, p: library(tally(truth, p), truth), weighted, random)
+    return Form(lambda truth, p: library(tally_rows(truth, p), truth), weighted, random)
 
 
 def of_rows(
@@ -135,11 +179,11 @@ def _mean_of(of_row: Callable[[Truth, Predictions], Numbers]) -> Means:
     return Means(lambda truth, p: of_row(truth, p)[:, None], lambda means: means[..., 0])
 
 
-def _correlation(statistic: Callable[..., tuple[float, float]], truth: Truth, p: Predictions) -> float:
-    """Undefined where one side is constant: NaN, which callers must not hide."""
+def _correlation(statistic: str, truth: Truth, p: Predictions) -> float:
+    """scipy's statistic of this name. Undefined where one side is constant: NaN, which callers must not hide."""
     if np.ptp(truth.targets) == 0 or np.ptp(p) == 0:
         return float("nan")
-    return float(statistic(truth.targets, p)[0])
+    return float(getattr(import_module("scipy.stats"), statistic)(truth.targets, p)[0])
 
 
 def _moments(truth: Truth, predictions: Predictions) -> Numbers:
@@ -162,7 +206,7 @@ _PEARSON = Means(_moments, _from_moments)
 
 
 def pearson() -> Form:
-    return Form(lambda truth, p: _correlation(stats.pearsonr, truth, p), _PEARSON.weighted, lambda _: 0.0, _PEARSON)
+    return Form(lambda truth, p: _correlation("pearsonr", truth, p), _PEARSON.weighted, lambda _: 0.0, _PEARSON)
 
 
 def spearman() -> Form:
@@ -180,7 +224,7 @@ def spearman() -> Form:
 
         return score
 
-    return Form(lambda truth, p: _correlation(stats.spearmanr, truth, p), weighted, lambda _: 0.0)
+    return Form(lambda truth, p: _correlation("spearmanr", truth, p), weighted, lambda _: 0.0)
 
 
 def _ranks(values: Numbers) -> Callable[[Counts], Numbers]:
@@ -199,7 +243,9 @@ def auc() -> Form:
     """For two classes; which of them is called positive does not matter. Undefined where only one class is there."""
 
     def compute(truth: Truth, p: Predictions) -> float:
-        return float("nan") if np.ptp(truth.targets) == 0 else float(sk.roc_auc_score(truth.targets, p[:, 1]))
+        from sklearn.metrics import roc_auc_score
+
+        return float("nan") if np.ptp(truth.targets) == 0 else float(roc_auc_score(truth.targets, p[:, 1]))
 
     def weighted(truth: Truth, p: Predictions) -> Weighted:
         """The rank-sum form: the share of pairs, one row of each class, that the scores put in the right order."""
@@ -215,6 +261,15 @@ def auc() -> Form:
         return score
 
     return Form(compute, weighted, lambda _: 0.5)
+
+
+def mse() -> Form:
+    def compute(truth: Truth, p: Predictions) -> float:
+        from sklearn.metrics import mean_squared_error
+
+        return float(mean_squared_error(truth.targets, p))
+
+    return of_rows(compute, lambda truth, p: (truth.targets - p) ** 2, random_mse)
 
 
 def random_mse(truth: Truth) -> float:

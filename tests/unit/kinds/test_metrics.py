@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from weft.data.labels import Labels
-from weft.evaluation import forms
-from weft.evaluation.metrics import DEFAULTS, METRICS, choose_metrics, explain, overall, score
-from weft.evaluation.truth import Truth
 from weft.foundation.errors import UserError
+from weft.kinds import KINDS, forms
+from weft.kinds.labels import Labels
+from weft.kinds.metrics import METRICS, choose_metrics, explain, overall, score
+from weft.kinds.truth import Truth
 
 
 def test_classes() -> None:
@@ -27,7 +27,7 @@ def test_classes() -> None:
 
 def test_numbers_are_scored_in_their_own_units() -> None:
     labels = Labels("regression", low=0, high=5, scaled=True)
-    scores = score(labels, DEFAULTS["regression"], np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.5, 0.8]))
+    scores = score(labels, KINDS["regression"].default_metrics, np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.5, 0.8]))
     assert scores["mse"] == pytest.approx(1 / 3)
     assert scores["pearson"] == pytest.approx(np.corrcoef([0, 2.5, 5], [0, 2.5, 4])[0, 1])
     assert scores["spearman"] == pytest.approx(1)
@@ -57,7 +57,7 @@ def test_ordered_classes() -> None:
 def test_several_labels() -> None:
     targets = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     probabilities = np.array([[0.9, 0.2], [0.8, 0.3], [0.1, 0.4]])
-    scores = score(Labels("multilabel", ("a", "b")), DEFAULTS["multilabel"], targets, probabilities)
+    scores = score(Labels("multilabel", ("a", "b")), KINDS["multilabel"].default_metrics, targets, probabilities)
     assert scores["accuracy"] == pytest.approx(2 / 3)
     assert scores["f1-micro"] == pytest.approx(0.8)
     assert scores["f1"] == pytest.approx(0.5)
@@ -68,10 +68,10 @@ def test_an_area_that_is_not_defined() -> None:
     assert math.isnan(one_class["auc"])
 
 
-@pytest.mark.parametrize("kind", DEFAULTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_defaults_of_a_kind_fit_it(kind: str) -> None:
-    assert all(kind in METRICS[name].kinds for name in DEFAULTS[kind])
-    assert not METRICS[DEFAULTS[kind][0]].lower_is_better
+    assert all(kind in METRICS[name].kinds for name in KINDS[kind].default_metrics)
+    assert not METRICS[KINDS[kind].default_metrics[0]].lower_is_better
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_counted_in_blocks_is_what_sklearn_says_row_by_row(data: st.DataObject, 
         expected["balanced-accuracy"] = sk.balanced_accuracy_score(true, chosen)
     assert found == pytest.approx(expected, abs=1e-12)
     if len({*true, *chosen}) > 1:  # with one class alone kappa is 0 / 0
-        kappa = METRICS["kappa"].compute(Truth("ordinal", true, classes), np.eye(classes)[chosen])
+        kappa = METRICS["kappa"].compute(Truth(KINDS["ordinal"], true, classes), np.eye(classes)[chosen])
         assert kappa == pytest.approx(sk.cohen_kappa_score(true, chosen, weights="quadratic"), abs=1e-12)
 
 
@@ -185,11 +185,11 @@ def test_what_a_table_of_scores_must_say() -> None:
 def test_every_metric_stays_within_its_range(name: str) -> None:
     metric, draw = METRICS[name], np.random.default_rng(0)
     low, high = metric.range
-    for kind in metric.forms:
+    for kind in metric.kinds:
         if kind == "regression":
-            truth, p = Truth(kind, draw.normal(size=30)), draw.normal(size=30)
+            truth, p = Truth(KINDS[kind], draw.normal(size=30)), draw.normal(size=30)
         elif kind == "multilabel":
-            truth, p = Truth(kind, (draw.random((30, 3)) < 0.5).astype(float), 3), draw.random((30, 3))
+            truth, p = Truth(KINDS[kind], (draw.random((30, 3)) < 0.5).astype(float), 3), draw.random((30, 3))
         else:
-            truth, p = Truth(kind, draw.integers(0, 2, 30), 2, positive=0), draw.dirichlet(np.ones(2), 30)
+            truth, p = Truth(KINDS[kind], draw.integers(0, 2, 30), 2, positive=0), draw.dirichlet(np.ones(2), 30)
         assert low <= metric.compute(truth, p) <= high

@@ -1,0 +1,106 @@
+"""Exchangeable parts of a recipe: the shipped ones by `name`, one's own by `use`."""
+
+import inspect
+import re
+from typing import Any, Self, get_args
+
+from pydantic import ConfigDict, GetCoreSchemaHandler, PrivateAttr, SerializationInfo, ValidationInfo, field_validator
+from pydantic_core import core_schema
+
+from weft.foundation.config import Config, name_alone
+from weft.foundation.errors import UserError
+from weft.foundation.own_code import ADDRESS, Importer
+
+
+class Part(Config):
+    """The base of each room's config classes. A shipped part is found by its `name`, one's own by its address."""
+
+    _use: str | None = PrivateAttr(default=None)
+
+    @property
+    def use(self) -> str | None:
+        """the address `module:Class` of a part of one's own"""
+        return self._use
+
+    def used_as(self, address: str) -> Self:
+        """The same part, which knows its address."""
+        self._use = address
+        return self
+
+
+class Unimported(Config):
+    """A part of one's own as a file writes it: plain data, of which nothing is imported."""
+
+    model_config = ConfigDict(extra="allow")
+    use: str
+    """module:Class"""
+
+    @field_validator("use")
+    @classmethod
+    def _an_address(cls, use: str) -> str:
+        if not re.fullmatch(ADDRESS, use):
+            raise ValueError(
+                f"found {use!r}, expected a module and a class in it, such as mypackage.losses:FocalConfig"
+            )
+        return use
+
+
+class Exchangeable:
+    """Opens a union of shipped parts to parts of one's own: `{ use = "module:Class", ... }`.
+
+    Parsing makes an `Unimported` of such a table. Parsing with an `Importer` as context imports the class, which must
+    be a subclass of the room's `base`, and validates the table by it. Both are written back as they were read.
+    """
+
+    def __init__(self, base: type[Part]) -> None:
+        self.base = base
+        self.names: set[str] = set()
+        """of the shipped parts"""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        self.names = {member.model_fields["name"].default for member in get_args(source) or (source,)}
+        shipped = handler(source)
+        writer = core_schema.wrap_serializer_function_ser_schema(self._write, info_arg=True, schema=shipped)
+        return core_schema.with_info_wrap_validator_function(self._read, shipped, serialization=writer)
+
+    def _read(self, value: Any, shipped: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        if isinstance(value, Unimported) or (isinstance(value, self.base) and value.use is not None):
+            return value
+        if not (isinstance(value, dict) and "use" in value):
+            return shipped(name_alone(value))
+        named = Unimported.model_validate(value)
+        if info.context is None:
+            return named
+        importer: Importer = info.context
+        found = importer.find(named.use)
+        self._require_fits(found, named.use)
+        return found.model_validate(named.model_extra, context=importer).used_as(named.use)
+
+    def _write(self, part: Any, shipped: core_schema.SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
+        own = part.use if isinstance(part, Part | Unimported) else None
+        if own is None:
+            return shipped(part)
+        return {"use": own} | part.model_dump(mode=info.mode, exclude_none=info.exclude_none)
+
+    def _require_fits(self, found: Any, address: str) -> None:
+        base = f"{self.base.__module__}.{self.base.__qualname__}"
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            kind = "a class of another kind" if isinstance(found, type) else f"a {type(found).__name__}"
+            raise ValueError(f"{address!r} is {kind}; expected a config class, a subclass of {base}")
+        if inspect.isabstract(found):
+            missing = ", ".join(sorted(found.__abstractmethods__))
+            raise ValueError(f"{address!r} does not define {missing}; see {base}")
+        name = found.model_fields.get("name")
+        if name is None or not isinstance(name.default, str):
+            raise ValueError(f'{address!r} has no name; expected a field such as name: Literal["mine"] = "mine"')
+        if name.default in self.names:
+            raise ValueError(f"{address!r} has the name {name.default!r} of a shipped one; choose another name")
+
+
+def require_made(part: Part, made: object, kind: type, key: str) -> None:
+    """What a part of one's own builds must be what its room works with."""
+    if part.use is not None and not isinstance(made, kind):
+        raise UserError(
+            f"{key}: {part.use!r} built a {type(made).__name__}; expected a subclass of "
+            f"{kind.__module__}.{kind.__qualname__}"
+        )

@@ -1,0 +1,115 @@
+"""What sections of tasks have in common whose answers are probabilities."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+
+from weft.evaluation.calibration import cross_fitted, fit_temperature, reliability
+from weft.kinds.counted import Confusion
+from weft.kinds.probability import ProbabilityKind
+from weft.report.chart import Chart, Colour
+from weft.report.classes import ClassFindings, Ordered, Question, Thresholds, class_rows, roc
+from weft.report.sections.base import Case, Section, Which
+from weft.report.tables import plain_table
+from weft.report.task_charts import Labelled, calibration_chart, confusion_charts, roc_chart
+from weft.runs.reader import TaskRun
+
+PLACES = 6
+"""colours in a picture of embeddings: labels beyond that share one"""
+WIDEST = 8
+"""classes whose confusion fits into a terminal"""
+
+
+class ProbabilitySection(Section):
+    template = "probability.html"
+    curves_title = "ROC of every class"
+    """of the chart with several curves"""
+
+    def find(self, task: TaskRun) -> ClassFindings:
+        assert isinstance(task.kind, ProbabilityKind), "a section belongs to its kind"
+        tempered = cross_fitted(task.kind, task.predictions, task.targets)
+        return ClassFindings(
+            confusion=self.confusion(task),
+            rows=class_rows(task),
+            rocs=[roc(curve) for curve in self.curves(task) if 0 < curve.true.sum() < len(curve.true)],
+            reliability=reliability(task.kind, task.predictions, task.targets),
+            temperature=fit_temperature(task.kind, task.predictions, task.targets),
+            error_tempered=reliability(task.kind, tempered, task.targets).error,
+            ordered=self.ordered(task),
+            thresholds=self.thresholds(task),
+        )
+
+    def confusion(self, task: TaskRun) -> Confusion | None:  # noqa: ARG002
+        return None
+
+    def ordered(self, task: TaskRun) -> Ordered | None:  # noqa: ARG002
+        return None
+
+    def thresholds(self, task: TaskRun) -> Thresholds | None:  # noqa: ARG002
+        return None
+
+    @abstractmethod
+    def curves(self, task: TaskRun) -> list[Question]:
+        """The questions whose ROC is drawn."""
+
+    def charts(self, task: TaskRun, found: ClassFindings) -> list[Chart]:
+        title = self.curves_title if len(found.rocs) > 1 else "ROC"
+        confusion = [] if found.confusion is None else confusion_charts(task, found.confusion)
+        return [*confusion, roc_chart(task, found.rocs, title), calibration_chart(task, found.reliability)]
+
+    @abstractmethod
+    def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
+        """The rows of each label; every row once."""
+
+    def labelled(self, task: TaskRun) -> list[Labelled]:
+        names = self.groups(task)
+        if len(names) <= PLACES:
+            return [(name, Colour(i), which) for i, (name, which) in enumerate(names)]
+        common = sorted(names, key=lambda item: -int(item[1].sum()))[:PLACES]
+        rest = ~np.any([which for _, which in common], axis=0)
+        return [*((name, Colour(i), which) for i, (name, which) in enumerate(common)), ("others", Colour(PLACES), rest)]
+
+    def text(self, task: TaskRun) -> Table:
+        """Precision, recall and F1; beside them how rows of each true class were answered."""
+        counts = self.confusion(task) if len(task.names) <= WIDEST else None
+        answered = [f"→ {i + 1}" for i in range(len(task.names))] if counts is not None else []
+        table = plain_table("class", right=("precision", "recall", "F1", "rows", *answered))
+        for i, row in enumerate(class_rows(task)):
+            own = [f"{int(count):,}" for count in counts[i]] if counts is not None else []
+            table.add_row(
+                f"{i + 1} {row.name}", *(f"{v:.3f}" for v in (row.precision, row.recall, row.f1)), f"{row.rows:,}", *own
+            )
+        return table
+
+    def is_wrong(self, task: TaskRun) -> Which:
+        return _any(task.chosen != task.targets)
+
+    def cases(self, task: TaskRun) -> list[Case]:
+        wrong = self.errors(task)
+        found = [Case(title, which, wrong) for title, which in self.confusions(task)]
+        return [*found, Case("Most confident mistakes", self.is_wrong(task), self.confidence(task))]
+
+    @abstractmethod
+    def confusions(self, task: TaskRun) -> Sequence[tuple[str, Which]]:
+        """What is taken for what."""
+
+    @abstractmethod
+    def confidence(self, task: TaskRun) -> NDArray[np.float64]:
+        """[n] how sure the model is of its answer, where that is wrong."""
+
+    def disagreement(self, tasks: Sequence[TaskRun]) -> Which:
+        chosen = np.stack([task.chosen for task in tasks])
+        return _any((chosen != chosen[0]).any(axis=0))
+
+
+def _any(different: Which) -> Which:
+    """[n] whether anything of a row, which may have several labels, is different."""
+    return np.asarray(different.reshape(len(different), -1).any(axis=1))
+
+
+def surest(values: NDArray[np.float64]) -> float:
+    """Where the surest quarter begins, and never below a half: a model that is never sure says nothing about labels."""
+    return max(float(np.quantile(values, 0.75)), 0.5) if len(values) else float("inf")

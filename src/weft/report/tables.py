@@ -1,0 +1,14 @@
+"""Tables in a terminal."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+
+def plain_table(*left: str, right: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
