@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 
 from tests.texts import WORDS
 from weft.evaluation.plane import principal_axes
+from weft.foundation.records import to_json
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import overall, score
+from weft.runs.records import RunResult
 
 FIVE = ("very bad", "bad", "so-so", "good", "very good")
 TASKS: dict[str, dict[str, Any]] = {
@@ -60,15 +62,20 @@ def write_run(
             )
     if finished:
         best = [record for record in records if record.get("best")][-1]
-        result = {
-            "name": folder.name,
-            "seconds": 42.0,
-            "steps": STEPS,
-            "parameters": 1_234_567,
-            "dev": best["dev"],
-            "overall": best["overall"],
-        }
-        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+        result = RunResult(
+            name=folder.name,
+            seed=seed,
+            steps=STEPS,
+            best_step=best["step"],
+            best_epoch=best["epoch"],
+            dev=best["dev"],
+            overall=best["overall"],
+            seconds=42.0,
+            tokens=500 * STEPS,
+            parameters=1_234_567,
+            peak_memory=10**9,
+        )
+        (folder / "result.json").write_text(to_json(result), encoding="utf-8")
     return folder
 
 

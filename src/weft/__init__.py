@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from weft.inference.prediction import Prediction
     from weft.recipes.recipe import Recipe, load_recipe
     from weft.runs.reader import Run, open_run
-    from weft.study.reader import StudyResult, open_study
+    from weft.study.reader import StudyFolder, open_study
 
     __version__: str
 
@@ -29,7 +29,7 @@ _HOMES = {
     "Evaluation": "weft.evaluation.scoring",
     "Run": "weft.runs.reader",
     "open_run": "weft.runs.reader",
-    "StudyResult": "weft.study.reader",
+    "StudyFolder": "weft.study.reader",
     "open_study": "weft.study.reader",
     "Recipe": "weft.recipes.recipe",
     "load_recipe": "weft.recipes.recipe",
@@ -45,7 +45,7 @@ __all__ = [
     "Recipe",
     "Run",
     "RunError",
-    "StudyResult",
+    "StudyFolder",
     "UserError",
     "__version__",
     "embed_file",

@@ -18,7 +18,7 @@ from weft.report.live import SafeConsole, Watcher
 from weft.run import train_run
 from weft.training.checkpoint import Progress
 from weft.training.distributed import join
-from weft.training.loop import Listener
+from weft.training.loop import TrainListener
 from weft.training.step import StepReport
 
 
@@ -45,7 +45,7 @@ def train(
     resume: bool = False,
     allow_trackers: Sequence[str] = (),
     trust_code: bool = False,
-    listener: Listener | None = None,
+    listener: TrainListener | None = None,
     progress: bool = True,
 ) -> Model:
     """Train a recipe (a file, a shipped name, a dictionary or a Recipe) into the folder `out` and load the result.
@@ -94,7 +94,7 @@ def train(
     return model
 
 
-def _watcher(progress: bool) -> Listener:
+def _watcher(progress: bool) -> TrainListener:
     """Something to look at where somebody looks: in a terminal or a notebook, not in a log."""
     console = SafeConsole()
     return Watcher(console) if progress and (console.is_jupyter or sys.stdout.isatty()) else Quiet()
@@ -113,7 +113,7 @@ def predict_file(
     shard_rows: int = SHARD_ROWS,
     raw_csv: bool = False,
     trust_code: bool = False,
-    listener: job.Listener | None = None,
+    listener: job.BulkListener | None = None,
 ) -> int:
     """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
 
@@ -124,8 +124,10 @@ def predict_file(
     require_writable(Path(output))
     tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
     work = Answers(tasks, on_empty, None if keep_columns is None else tuple(keep_columns))
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv, trust_code)
-    return asked.run(listener or job.Quiet())
+    asked = job.BulkJob(
+        Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv, trust_code
+    )
+    return asked.run(listener or job.QuietBulk())
 
 
 def embed_file(
@@ -139,10 +141,12 @@ def embed_file(
     executor: str = "local",
     shard_rows: int = SHARD_ROWS,
     trust_code: bool = False,
-    listener: job.Listener | None = None,
+    listener: job.BulkListener | None = None,
 ) -> int:
     """A vector for every row, as `weft embed`; returns the number of rows."""
     require_writable(Path(output), VECTOR_ENDINGS)
     work = Vectors(task, on_empty)
-    asked = job.Job(Path(model), work, Path(source), Path(output), device, executor, shard_rows, trust_code=trust_code)
-    return asked.run(listener or job.Quiet())
+    asked = job.BulkJob(
+        Path(model), work, Path(source), Path(output), device, executor, shard_rows, trust_code=trust_code
+    )
+    return asked.run(listener or job.QuietBulk())

@@ -31,6 +31,7 @@ from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
 from weft.training.distributed import SOLO, Processes
+from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
 from weft.weighting.base import Weighting
@@ -175,15 +176,10 @@ def build_step(
     return Step(
         network,
         {name: task.train for name, task in data.items()},
-        weighting,
         build_optimizer(network, weighting, recipe.optimizer, modes),
-        clip=recipe.optimizer.clip,
+        Methods(weighting, surgery, factors, [penalty.build() for penalty in recipe.penalties]),
+        Numerics(device, recipe.optimizer.precision, recipe.optimizer.clip),
         seed=recipe.seed,
-        device=device,
-        precision=recipe.optimizer.precision,
-        surgery=surgery,
-        layer_factors=factors,
-        penalties=penalties,
         log=recipe.log,
         processes=processes,
     )

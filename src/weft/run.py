@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 
 from weft.build import assemble
 from weft.data.frames import GivenFrames
 from weft.evaluation.scoring import Evaluation
+from weft.foundation.content import Content
 from weft.foundation.errors import RunError
 from weft.foundation.own_code import code_digests
 from weft.recipes.recipe import Recipe, recipe_toml
@@ -17,35 +17,36 @@ from weft.runs.environment import environment
 from weft.runs.folder import Bystander, RunFolder
 from weft.runs.model_folder import save_model
 from weft.runs.predictions import save_predictions
+from weft.runs.records import RunResult
 from weft.runs.result import run_result
 from weft.schedules.plan import Plan
 from weft.trackers.follower import Follower
 from weft.training.checkpoint import Progress
 from weft.training.distributed import SOLO, Processes
-from weft.training.loop import Listener, Trainer
+from weft.training.loop import Course, Saving, Scoring, Trainer, TrainListener
 from weft.training.resuming import refuse_other_run
 
 
 def train_run(
     recipe: Recipe,
     out: Path,
-    listener: Listener,
+    listener: TrainListener,
     *,
     steps: int | None = None,
     device: str = "auto",
     resume: bool = False,
-    followers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    followers: Sequence[Callable[[Content], None]] = (),
     allow_trackers: Sequence[str] = (),
     trust_code: bool = False,
     processes: Processes = SOLO,
     frames: GivenFrames | None = None,
-) -> dict[str, Any]:
+) -> RunResult | None:
     """Train a recipe into a run folder and return what is in its result.json.
 
-    `followers` get every record of the run's log, and may end the run by an exception of their own.
+    `followers` get every record of the run's log as plain values, and may end the run by an exception of their own.
     `allow_trackers` are the addresses that the recipe may send its log to; `trust_code` allows it to name code. Of
-    several `processes` each calls this; the first one alone writes and gets the result. `frames` are rows
-    that were given in Python.
+    several `processes` each calls this; the first one alone writes and gets the result, the others None.
+    `frames` are rows that were given in Python.
     """
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes, frames=frames)
@@ -61,44 +62,36 @@ def train_run(
     tracking = [Follower(tracker, listener.noted) for tracker in trackers]
     run.followers += [*tracking, *followers]
     try:
-        run.write_text("recipe.toml", recipe_toml(recipe))
-        run.write_json("environment.json", environment(made.step.device, made.code) | {"processes": processes.count})
+        run.write_text(run.paths.recipe, recipe_toml(recipe))
+        run.write_json(run.paths.environment, environment(made.step.device, processes.count, made.code))
         for note in made.notes:
             listener.noted(note)
         train = {name: task.train for name, task in made.data.items()}
         dev = {name: task.dev for name, task in made.data.items()}
 
         def save_best(evaluation: Evaluation) -> None:
-            run.replace_folder("predictions", lambda to: save_predictions(evaluation, dev, to))
+            run.replace_folder(run.paths.predictions, lambda to: save_predictions(evaluation, dev, to))
             run.replace_folder(
-                "model", lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
+                run.paths.model, lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
             )
 
         trainer = Trainer(
-            network=network,
-            dev=dev,
-            train_sample=made.train_sample(),
-            plan=plan,
-            step=made.step,
-            rates=made.rates,
-            untrained=made.untrained,
-            modes=recipe.modes(),
-            run=run,
-            settings=settings,
-            every_steps=recipe.checkpoint.every_steps,
-            patience=recipe.patience,
-            save_best=save_best,
-            listener=listener,
-            processes=processes,
+            made.step,
+            Course(plan, made.rates, recipe.modes()),
+            Scoring(dev, made.train_sample(), made.untrained, recipe.patience),
+            Saving(run, settings, recipe.checkpoint.every_steps, save_best),
+            listener,
+            processes,
         )
         progress = trainer.fit()
         if not processes.leads:
-            return {}
+            return None
         _say_how_it_ended(recipe, progress, plan, listener)
-        result = run_result(recipe, run, network, progress.seconds, progress.tokens)
-        result["planned_steps"] = plan.steps
-        run.write_json("result.json", result)
-        write_report([out], out / "report.html")
+        result = run_result(
+            recipe, run, network, seconds=progress.seconds, tokens=progress.tokens, planned_steps=plan.steps
+        )
+        run.write_json(run.paths.result, result)
+        write_report([out], run.paths.report)
         return result
     except (OSError, SafetensorError) as error:
         raise RunError(
@@ -111,7 +104,7 @@ def train_run(
         run.close()
 
 
-def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: Listener) -> None:
+def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: TrainListener) -> None:
     """A run that ends before its plan does says so, and why."""
     if progress.step < plan.steps:
         listener.noted(

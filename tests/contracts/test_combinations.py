@@ -88,4 +88,4 @@ def test_one_task_has_nothing_to_combine(tiny: Path) -> None:
 def test_surgery_may_act_in_one_phase_alone(tiny: Path) -> None:
     phases = [{"epochs": 1, "schedule": "independent", "trainable": "frozen"}, {"epochs": 2}]
     made = assemble(parse_recipe(recipe_content(tiny, epochs=3, phases=phases, surgery="pcgrad"), "phases"))
-    assert replace(made).step.surgery is not None
+    assert replace(made).step.methods.surgery is not None

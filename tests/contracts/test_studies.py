@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.test_shipped_recipes import place  # noqa: F401  # a fixture
 from weft.foundation.shipped import shipped_texts
-from weft.study.format import Source, load_study
+from weft.study.format import FoundStudy, load_study
 from weft.study.plan import plan_study
 
 
@@ -30,7 +30,7 @@ def test_a_shipped_study_can_be_planned(name: str, place: Path) -> None:  # noqa
     assert found.baseline in asked
     assert len(found.enlarged().seeds) > len(found.seeds)
     small = found.model_copy(update={"set": found.set | {"max_length": 32}})
-    plan = plan_study(Source(small, Path()), data_dir=place / "data", body=str(place / "body"), device="cpu")
+    plan = plan_study(FoundStudy(small, Path()), data_dir=place / "data", body=str(place / "body"), device="cpu")
     assert all(arm.steps > 0 for arm in plan.arms.values())
     recipes = [arm.recipe.model_copy(update={"name": ""}) for arm in plan.arms.values()]
     assert all(one != two for i, one in enumerate(recipes) for two in recipes[:i]), "two arms are the same"

@@ -17,7 +17,7 @@ from weft.recipes.recipe import load_recipe
 from weft.run import train_run
 from weft.sweep.config import load_sweep
 from weft.sweep.search import run_sweep
-from weft.sweep.store import Claim
+from weft.sweep.store import ClaimedTrial
 from weft.sweep.summary import Summary
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -35,11 +35,11 @@ class Listening:
     def __init__(self) -> None:
         self.heard: list[tuple[int, str]] = []
 
-    def trial(self, claim: Claim, planned: int) -> Quiet:
+    def trial(self, claim: ClaimedTrial, planned: int) -> Quiet:
         self.heard.append((claim.number, "goes on" if claim.goes_on else f"one of {planned}"))
         return Quiet()
 
-    def ended(self, claim: Claim, words: str) -> None:
+    def ended(self, claim: ClaimedTrial, words: str) -> None:
         self.heard.append((claim.number, words))
 
 
@@ -72,7 +72,8 @@ def test_two_processes_share_a_grid_and_leave_a_recipe(tiny: Path, tmp_path: Pat
         assert "best of 3 scores on the same dev rows" in text
     assert [path.parent.name for path in out.glob("trials/*/model")] == [f"{best['number']:04d}"]
     result = train_run(load_recipe(out / "best.toml"), tmp_path / "best", Quiet(), steps=1)
-    assert result["overall"] == best["score"]
+    assert result is not None
+    assert result.overall == best["score"]
     model = load(best["run"])
     assert model.predict("sentiment", ["a warm film"])
 
@@ -104,15 +105,15 @@ def test_trials_that_fall_behind_are_stopped_and_those_that_fail_recorded(tiny: 
         epochs=3,
     )
     found = run(file, tmp_path / "out")
-    by_rate = {trial["settings"]["optimizer.lr"]: trial for trial in found.trials}
-    assert by_rate[1e30]["state"] == "failed"
-    assert "not a finite number" in by_rate[1e30]["why"]
+    by_rate = {trial.settings["optimizer.lr"]: trial for trial in found.trials}
+    assert by_rate[1e30].state == "failed"
+    assert "not a finite number" in by_rate[1e30].why
     assert found.best == by_rate[3e-2]
-    assert found.best["number"] == 0, "the seed puts the good one first"
-    assert by_rate[1e-7]["state"] == "stopped"
-    log = (Path(by_rate[1e-7]["run"]) / "metrics.jsonl").read_text().splitlines()
+    assert found.best.number == 0, "the seed puts the good one first"
+    assert by_rate[1e-7].state == "stopped"
+    log = (Path(by_rate[1e-7].run) / "metrics.jsonl").read_text().splitlines()
     assert json.loads(log[-1])["epoch"] == 1
-    assert by_rate[1e-7]["score"] == json.loads(log[-1])["overall"]
+    assert by_rate[1e-7].score == json.loads(log[-1])["overall"]
 
 
 def test_only_the_number_of_trials_may_change(tiny: Path, tmp_path: Path) -> None:

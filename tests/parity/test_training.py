@@ -12,6 +12,7 @@ from weft.data.tokenizer import Tokenizer
 from weft.recipes.assembly import learning_rates
 from weft.recipes.recipe import parse_recipe
 from weft.tasks.building import build_network
+from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
 
@@ -22,12 +23,12 @@ def test_steps_equal_a_plain_padded_loop(tiny: Path, steps: int, accumulate: int
     content["optimizer"] |= {"precision": "fp64", "accumulate": accumulate}
     recipe = parse_recipe(content, "parity")
     data = read_data(recipe, Tokenizer.load(tiny / "body"))
-    network = build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body")
+    network = build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body", torch.float64)
     train = {name: task.train for name, task in data.items()}
     plan = build_plan(recipe, {name: len(dataset) for name, dataset in train.items()}, None)
     weighting = recipe.weighting.build(tuple(recipe.tasks))
     optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
-    step = Step(network, train, weighting, optimizer, clip=1.0, seed=1, device=torch.device("cpu"))
+    step = Step(network, train, optimizer, Methods(weighting), Numerics(torch.device("cpu"), clip=1.0), seed=1)
 
     rates = learning_rates(recipe, plan)
     twin = Twin(network)

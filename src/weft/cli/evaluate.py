@@ -1,6 +1,5 @@
 """`weft evaluate`"""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -35,9 +34,9 @@ def evaluate(
             raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
         files[task] = Path(path)
     from weft.cli.terminal import score_table
+    from weft.foundation.records import to_json
     from weft.inference.model import load
     from weft.report.live import SafeConsole
-    from weft.runs.folder import without_nan
 
     shown = "file" if files else split
     loaded = load(model, device, trust_code=trust_code)
@@ -46,6 +45,6 @@ def evaluate(
     evaluation = loaded.evaluate(split, data_dir=data_dir, files=files)
     if as_json:
         scores = {"split": shown, "tasks": evaluation.scores, "overall": evaluation.overall}
-        print(json.dumps(without_nan(scores), allow_nan=False))
+        print(to_json(scores))
     else:
         SafeConsole().print(score_table(evaluation.scores, evaluation.overall, split=shown))

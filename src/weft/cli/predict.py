@@ -133,10 +133,10 @@ def _of_texts(model: "Model", tasks: list[str], texts: list[str], rule: OnEmpty 
 
 def _of_file(model: "Model", tasks: list[str], source: Path, rule: OnEmpty | None) -> Answers:
     """Row by row, the tasks in order; a bad row is heard of before the first answer."""
-    from weft.inference.bulk.texts import Texts
+    from weft.inference.bulk.texts import BulkTexts
     from weft.inference.bulk.work import Answers
 
-    texts = Texts(source, Answers(tuple(tasks), rule).wishes(model))
+    texts = BulkTexts(source, Answers(tuple(tasks), rule).wishes(model))
     texts.look()
     if note := texts.note():
         typer.echo(f"weft: {note}", err=True)

@@ -26,10 +26,12 @@ def probe(
     from weft.inference import probe as probing
     from weft.inference.model import load
     from weft.report.live import SafeConsole
+    from weft.runs.folder import RunPaths
 
     found = probing.probe(load(model, device, trust_code=trust_code), split, data_dir)
-    if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it
-        write_whole(model / "bias.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    run = RunPaths(model)
+    if run.metrics.is_file():  # a run folder: its next report shows it
+        write_whole(run.bias, json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     if as_json:
         print(for_terminal(json.dumps(found, ensure_ascii=False)))
         return

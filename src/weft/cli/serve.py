@@ -63,11 +63,11 @@ def serve(
     hosts = Hosts(where, host, allowed_host or ())
     from weft.inference.model import load
     from weft.serving.server import serve as run
-    from weft.serving.settings import Settings
+    from weft.serving.settings import ServerSettings
 
     loaded = load(model, device, trust_code=trust_code)
     place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
-    settings = Settings(
+    settings = ServerSettings(
         max_body=max_body,
         max_texts=max_texts,
         max_chars=max_chars,

@@ -11,9 +11,9 @@ from weft.foundation.errors import RunError, UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.foundation.content import Content
-    from weft.study.executors import Executor
-    from weft.study.format import Source
+    from weft.study.executors import StudyExecutor
+    from weft.study.format import FoundStudy
+    from weft.study.records import StudyResult
 
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command goes on in it.")
@@ -40,7 +40,7 @@ def study(
     trust_code: options.TrustCode = False,
 ) -> None:
     """Compare recipes under equal conditions, with several seeds, and judge claims about them."""
-    from weft.study.format import Source, load_study
+    from weft.study.format import FoundStudy, load_study
     from weft.study.plan import with_settings
 
     if study is None:
@@ -48,11 +48,11 @@ def study(
         return
     source = load_study(study)
     chosen = with_settings(source.study.enlarged() if full else source.study, settings or ())
-    run(Source(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device, trust_code)
+    run(FoundStudy(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device, trust_code)
 
 
 def run(
-    source: "Source",
+    source: "FoundStudy",
     out: Path | None,
     data_dir: Path | None,
     body: str | None,
@@ -81,11 +81,11 @@ def run(
     assert out is not None
     result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True))
     _show(console, result, out)
-    if not any(arm["seeds"] for arm in result["arms"].values()):
+    if not any(arm.seeds for arm in result.arms.values()):
         raise RunError(f"{out}: no run came to its end; what each said is in {out / 'logs'}")
 
 
-def _executor(name: str, jobs: int) -> "Executor":
+def _executor(name: str, jobs: int) -> "StudyExecutor":
     from weft.study.executors import EXECUTORS
 
     if name not in EXECUTORS:
@@ -105,7 +105,7 @@ def _list() -> None:
             typer.echo(f"{'':<{width}}    {claim.text}")
 
 
-def _show(console: "Console", result: "Content", out: Path) -> None:
+def _show(console: "Console", result: "StudyResult", out: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -120,8 +120,8 @@ def _show(console: "Console", result: "Content", out: Path) -> None:
         console.print()
         console.print(table)
     console.print()
-    for claim in result["claims"]:
-        console.print(Text.assemble((claim["verdict"], "bold"), f"  {tables.claim_line(claim)}"), soft_wrap=True)
+    for claim in result.claims:
+        console.print(Text.assemble((claim.verdict, "bold"), f"  {tables.claim_line(claim)}"), soft_wrap=True)
     for note in tables.problems(result):
         console.print(f"note: {note}", style="yellow", soft_wrap=True)
     console.print(f"{out / 'study.html'} has all tables; study.md, study.json and runs/ lie beside it", soft_wrap=True)

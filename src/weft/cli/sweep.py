@@ -13,8 +13,8 @@ from weft.foundation.errors import Interrupted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.sweep.store import Claim
-    from weft.training.loop import Listener
+    from weft.sweep.store import ClaimedTrial
+    from weft.training.loop import TrainListener
 
 SHOWN = 10
 """trials that the table on the terminal has; the file has all"""
@@ -74,7 +74,7 @@ class Terminal:
         self.make = Trial
         self.watcher: Watcher | None = None
 
-    def trial(self, claim: "Claim", planned: int) -> "Listener":
+    def trial(self, claim: "ClaimedTrial", planned: int) -> "TrainListener":
         from weft.foundation.content import toml_value
 
         values = "  ".join(f"{key}={toml_value(value)}" for key, value in claim.point.items())
@@ -87,7 +87,7 @@ class Terminal:
         self.watcher = self.make(self.console)
         return self.watcher
 
-    def ended(self, claim: "Claim", words: str) -> None:
+    def ended(self, claim: "ClaimedTrial", words: str) -> None:
         self.close()
         self.console.print(f"trial {claim.number:04d}: {words}", soft_wrap=True)
 

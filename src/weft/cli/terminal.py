@@ -1,8 +1,6 @@
 """What commands print of scores, and of the end of a run."""
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -11,12 +9,14 @@ from rich.text import Text
 from weft.evaluation.table import shown
 from weft.kinds.metrics import METRICS, explain, title
 from weft.report.live import clock, marked
+from weft.runs.folder import RunPaths
+from weft.runs.records import RunResult, UntrainedScores
 
 
 def score_table(
-    scores: Mapping[str, Mapping[str, float]],
-    overall: float,
-    before: Mapping[str, Mapping[str, float]] | None = None,
+    scores: Mapping[str, Mapping[str, float | None]],
+    overall: float | None,
+    before: Mapping[str, Mapping[str, float | None]] | None = None,
     before_overall: float | None = None,
     split: str = "dev",
     untrained: Collection[str] = (),
@@ -45,20 +45,18 @@ def score_table(
     return Group(table, *(Text(line, style="dim") for line in explain(measured, {})))
 
 
-def show_result(console: Console, result: Mapping[str, Any], folder: Path) -> None:
+def show_result(console: Console, result: RunResult, run: RunPaths) -> None:
     """The end of a run: scores before and after, time, and where the model is."""
-    before = result["before"] or {}
+    before = result.before or UntrainedScores()
     console.print()
-    untrained = result["untrained"]
+    console.print(score_table(result.dev, result.overall, before.dev, before.overall, untrained=result.untrained))
+    if result.untrained:
+        trained = [task for task in result.dev if task not in result.untrained]
+        console.print(f"\nThe best epoch was chosen by {', '.join(trained)}: {shown(result.selection)}")
+    stopped_early = result.planned_steps is not None and result.steps < result.planned_steps
+    planned = f" of {result.planned_steps:,}" if stopped_early else ""
     console.print(
-        score_table(result["dev"], result["overall"], before.get("dev"), before.get("overall"), untrained=untrained)
-    )
-    if untrained:
-        trained = [task for task in result["dev"] if task not in untrained]
-        console.print(f"\nThe best epoch was chosen by {', '.join(trained)}: {result['selection']:.3f}")
-    planned = f" of {result['planned_steps']:,}" if result["steps"] < result["planned_steps"] else ""
-    console.print(
-        f"\n{result['steps']:,}{planned} steps in {clock(result['seconds'])}, best after step {result['best_step']:,}. "
-        f"The model is in {folder / 'model'}, a report in {folder / 'report.html'}",
+        f"\n{result.steps:,}{planned} steps in {clock(result.seconds)}, best after step {result.best_step:,}. "
+        f"The model is in {run.model}, a report in {run.report}",
         soft_wrap=True,
     )

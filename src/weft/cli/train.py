@@ -34,6 +34,7 @@ def train(
     from weft.recipes.recipe import load_recipe
     from weft.report.live import SafeConsole, Watcher
     from weft.run import train_run
+    from weft.runs.folder import RunPaths
     from weft.training.distributed import join
 
     with join(device) as processes:
@@ -64,5 +65,5 @@ def train(
             ) from None
         finally:
             watcher.close()
-        if processes.leads:
-            show_result(console, result, out)
+        if result is not None:
+            show_result(console, result, RunPaths(out))

@@ -31,7 +31,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """The second of two models against the first, on the same rows; more is better for the second."""
 
     value: float
@@ -77,18 +77,18 @@ def resampled_overall(by_task: Mapping[str, Resampled], primary: Mapping[str, st
     return total
 
 
-def difference(first: Resampled, second: Resampled, value: float, *, lower_is_better: bool = False) -> Difference:
+def difference(first: Resampled, second: Resampled, value: float, *, lower_is_better: bool = False) -> PairedDifference:
     """Two models' scores on the same resamples; `value` is second - first on the rows themselves."""
     sign = -1.0 if lower_is_better else 1.0
     gaps = sign * (second - first)
     defined = gaps[~np.isnan(gaps)]
     ahead = float(((defined > 0) + 0.5 * (defined == 0)).mean()) if len(defined) else float("nan")
-    return Difference(sign * value, interval(gaps), ahead)
+    return PairedDifference(sign * value, interval(gaps), ahead)
 
 
 def paired(
     name: str, truth: Truth, first: Predictions, second: Predictions, purpose: str, rounds: int | None = None
-) -> Difference:
+) -> PairedDifference:
     """How much better the second predictions are than the first, by one metric."""
     one, two = (resampled([name], truth, p, purpose, rounds)[name] for p in (first, second))
     metric = METRICS[name]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.kinds.metrics import METRICS
 
-Scores = Mapping[str, Mapping[str, float]]
+Scores = Mapping[str, Mapping[str, float | None]]
 """task -> metric -> value, and `n` rows"""
 HEADER = ["task", "metric", "score", "rows"]
 

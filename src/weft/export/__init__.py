@@ -6,11 +6,11 @@ from typing import Literal
 
 from weft.export import onnx, sentence_transformers, transformers
 from weft.export.outcome import Outcome, Quantization
-from weft.export.source import Source, new_folder, open_source
+from weft.export.source import ExportSource, new_folder, open_source
 from weft.foundation.errors import UserError
 
 Target = Literal["transformers", "sentence-transformers", "onnx"]
-TARGETS: dict[str, Callable[[Source, Path], Outcome]] = {
+TARGETS: dict[str, Callable[[ExportSource, Path], Outcome]] = {
     "transformers": transformers.write,
     "sentence-transformers": sentence_transformers.write,
     "onnx": onnx.write,

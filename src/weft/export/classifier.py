@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from weft.bodies.bert import Body
 from weft.bodies.weights import write_config
-from weft.export.source import Source
+from weft.export.source import ExportSource
 from weft.export.tokenizer_file import save_tokenizer
 from weft.nn.heads.linear import Linear
 from weft.nn.pooling.pooler import Pooler
@@ -24,7 +24,7 @@ PROBLEMS = {
 """how `transformers` must be told to read outputs"""
 
 
-def misfit(source: Source, name: str) -> str | None:
+def misfit(source: ExportSource, name: str) -> str | None:
     """Why a task is not BERT's own classifier, a pooler and a linear layer on one sequence, or None."""
     task, config = source.task(name), source.config(name)
     if config.reading == "bi":
@@ -36,7 +36,7 @@ def misfit(source: Source, name: str) -> str | None:
     return unreadable(source, name)
 
 
-def unreadable(source: Source, name: str) -> str | None:
+def unreadable(source: ExportSource, name: str) -> str | None:
     """Why others cannot read a task's states or outputs, whatever its pooling and head, or None."""
     if source.layers(name) is None:
         return 'layer = "mix" reads all layers'
@@ -56,7 +56,7 @@ def save_bert(body: Body, layers: int, folder: Path, classifier: nn.Linear | Non
     save_tensors(state, folder / "model.safetensors")
 
 
-def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:
+def save_classifier(source: ExportSource, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:
     """The folder of one task that is no misfit."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
@@ -85,7 +85,7 @@ def answer_settings(function: str, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def output_layer(
-    source: Source, name: str, last: nn.Module | Tensor, *, yes_no_as_two: bool
+    source: ExportSource, name: str, last: nn.Module | Tensor, *, yes_no_as_two: bool
 ) -> tuple[nn.Linear, list[str]]:
     """A head's `last` layer as others read it, and the names of its outputs.
 

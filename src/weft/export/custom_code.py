@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from weft.bodies.weights import hugging_face_config
-from weft.export.source import Source, write_json
+from weft.export.source import ExportSource, write_json
 from weft.export.tokenizer_file import save_tokenizer
 from weft.kinds.labels import Labels
 from weft.losses.binary_cross_entropy import BinaryCrossEntropy
@@ -24,7 +24,7 @@ CLASSES = {
 """what each of the library's classes opens a folder with"""
 
 
-def save_custom(source: Source, name: str, folder: Path, **settings: Any) -> None:
+def save_custom(source: ExportSource, name: str, folder: Path, **settings: Any) -> None:
     """The folder of one task, whatever it is made of; `settings` are the names of its outputs and the like."""
     config = source.config(name)
     layers = source.layers(name)
@@ -48,7 +48,7 @@ def save_custom(source: Source, name: str, folder: Path, **settings: Any) -> Non
     save_tokenizer(source.model.tokenizer, folder, config.reading, texts * source.max_length)
 
 
-def task_settings(source: Source, name: str) -> dict[str, Any]:
+def task_settings(source: ExportSource, name: str) -> dict[str, Any]:
     """What `modeling_weft.py` must know: the recipe's tables, and what follows from labels."""
     task, config = source.task(name), source.config(name)
     labels: Labels = task.labels
@@ -70,7 +70,7 @@ def task_settings(source: Source, name: str) -> dict[str, Any]:
     }
 
 
-def task_tensors(source: Source, name: str, layers: int) -> dict[str, Tensor]:
+def task_tensors(source: ExportSource, name: str, layers: int) -> dict[str, Tensor]:
     """The body's tensors under Hugging Face's names, and those of the task under ours."""
     task = source.task(name)
     body = body_tensors(source.network.body, layers)

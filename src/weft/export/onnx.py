@@ -14,19 +14,19 @@ from weft.data.readings import Reading
 from weft.export.agreement import TOLERANCE, largest_difference
 from weft.export.graph import PairHeads, ReadingGraph
 from weft.export.outcome import Outcome, Quantization
-from weft.export.source import Source
+from weft.export.source import ExportSource
 from weft.export.tokenizer_file import save_tokenizer
 from weft.foundation.errors import UserError
+from weft.foundation.records import without_nan
 from weft.inference.model import load
 from weft.inference.onnx_engine import HEADS, graph_file
-from weft.runs.folder import without_nan
 from weft.runs.model_folder import read_settings, write_settings
 
 OPSET = 20
 """the first with GELU as one operator"""
 
 
-def write(source: Source, folder: Path) -> Outcome:
+def write(source: ExportSource, folder: Path) -> Outcome:
     """The graphs, tokenizer and weft.json, compared with the model before anybody can use them."""
     require_libraries()
     outcome = Outcome()
@@ -48,7 +48,7 @@ def write(source: Source, folder: Path) -> Outcome:
     return outcome
 
 
-def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantization:
+def quantize(source: ExportSource, folder: Path, data_dir: Path | None) -> Quantization:
     """Replace the graphs by ones with 8-bit weights, and score both on the dev files."""
     from weft.export.quantize import to_int8
 
@@ -67,7 +67,7 @@ def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantizatio
     return Quantization(before, after, size, sum(file.stat().st_size for file in files))
 
 
-def by_reading(source: Source) -> dict[Reading, list[str]]:
+def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
     """The tasks of each reading."""
     found: dict[Reading, list[str]] = {}
     for name in source.tasks:
@@ -84,7 +84,7 @@ def require_libraries() -> None:
         raise UserError(f'--to onnx: {error.name} is not installed; run: pip install "weft[export]"') from None
 
 
-def _save_reading(source: Source, reading: Reading, tasks: list[str], folder: Path) -> None:
+def _save_reading(source: ExportSource, reading: Reading, tasks: list[str], folder: Path) -> None:
     graph = ReadingGraph(source.network, tasks, pairs=reading == "bi")
     # any sizes do but 0 and 1, which the tracer would take for fixed
     ids = torch.ones(3, 5, dtype=torch.long)

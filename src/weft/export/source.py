@@ -19,7 +19,7 @@ from weft.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Source:
+class ExportSource:
     """A trained model, ready to be taken apart."""
 
     folder: Path
@@ -56,7 +56,7 @@ class Source:
         return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
 
 
-def own_code(source: Source, name: str, keys: Sequence[str] = ("pooling", "head", "loss")) -> str | None:
+def own_code(source: ExportSource, name: str, keys: Sequence[str] = ("pooling", "head", "loss")) -> str | None:
     """Which part of a task is code that no other library has, or None."""
     config = source.config(name)
     parts = {"pooling": config.pooling, "head": config.head, "loss": config.chosen_loss}
@@ -64,10 +64,10 @@ def own_code(source: Source, name: str, keys: Sequence[str] = ("pooling", "head"
     return f"{found[0]} is code that the exported folder does not hold; use --to onnx" if found else None
 
 
-def open_source(folder: Path, trust_code: bool = False) -> Source:
+def open_source(folder: Path, trust_code: bool = False) -> ExportSource:
     path = model_folder(folder)
     model = load(path, "cpu", trust_code=trust_code)
-    return Source(path, model, deepcopy(model.network).float().eval())
+    return ExportSource(path, model, deepcopy(model.network).float().eval())
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from weft.export.source import Source
+from weft.export.source import ExportSource
 
 EXAMPLES = ["A short film about a lighthouse.", "The keeper counts the ships."]
 SECOND = ["A film about a tower by the sea.", "Nobody counts anything."]
 
 
-def save_task_card(source: Source, name: str, folder: Path, *, custom_code: str | None) -> None:
+def save_task_card(source: ExportSource, name: str, folder: Path, *, custom_code: str | None) -> None:
     """`custom_code` says why the task has code of its own, if it has."""
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-classification\ntags:\n- weft\n---\n",
@@ -34,7 +34,7 @@ def _code_remark(custom_code: str | None) -> str:
     )
 
 
-def _example(source: Source, name: str, custom_code: bool) -> str:
+def _example(source: ExportSource, name: str, custom_code: bool) -> str:
     labels = source.task(name).labels
     pair = source.config(name).reading != "single"
     trust = ", trust_remote_code=True" if custom_code else ""
@@ -60,7 +60,7 @@ def _listed(texts: list[str]) -> str:
     return "[" + ", ".join(f'"{text}"' for text in texts) + "]"
 
 
-def _input(source: Source, name: str) -> str:
+def _input(source: ExportSource, name: str) -> str:
     reading, longest = source.config(name).reading, source.max_length
     cut = f"`truncation=True` cuts a row to the {longest} tokens that the task was trained with"
     forms = {
@@ -81,12 +81,12 @@ def _input(source: Source, name: str) -> str:
     return forms[reading] + masked
 
 
-def _output(source: Source, name: str) -> str:
+def _output(source: ExportSource, name: str) -> str:
     labels = source.task(name).labels
     return labels.kind.describe_logits(labels)
 
 
-def _vectors(source: Source, name: str) -> str:
+def _vectors(source: ExportSource, name: str) -> str:
     several = "; tokenize texts one by one, not as pairs" if source.config(name).reading == "bi" else ""
     return (
         "`AutoModel.from_pretrained(folder, trust_remote_code=True)` leaves the head out: its `pooler_output` is the "

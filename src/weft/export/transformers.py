@@ -5,14 +5,14 @@ from pathlib import Path
 from weft.export.classifier import answer_settings, misfit, save_bert, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
-from weft.export.source import Source, own_code
+from weft.export.source import ExportSource, own_code
 from weft.export.task_card import save_task_card
 from weft.export.tokenizer_file import save_tokenizer
 
 BODY = "body"
 
 
-def write(source: Source, folder: Path) -> Outcome:
+def write(source: ExportSource, folder: Path) -> Outcome:
     """`TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` does."""
     outcome = Outcome()
     outcome.each(source, folder, _save_task, own_code)
@@ -24,7 +24,7 @@ def write(source: Source, folder: Path) -> Outcome:
     return outcome
 
 
-def body_folder(source: Source) -> str:
+def body_folder(source: ExportSource) -> str:
     """`body`, unless a task has that name."""
     place = BODY
     while place in source.tasks:
@@ -32,7 +32,7 @@ def body_folder(source: Source) -> str:
     return place
 
 
-def _save_task(source: Source, name: str, folder: Path) -> str:
+def _save_task(source: ExportSource, name: str, folder: Path) -> str:
     reason, labels = misfit(source, name), source.task(name).labels
     if reason is None:
         save_classifier(source, name, folder, yes_no_as_two=True)

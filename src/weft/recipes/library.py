@@ -62,7 +62,7 @@ class Case(Published):
     """one for each of the row's `keys`"""
 
 
-class Row(Published):
+class PublishedRow(Published):
     id: str
     """with cases, `*` stands for a case's name; so in `about`"""
     about: str
@@ -88,7 +88,7 @@ class Report(Config):
     changed: str
     """what is different in all rows since version 0.1, and by which source"""
     base: Content
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedRow, ...]
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _rows_of(report: Report, contents: dict[str, Content]) -> Iterator[Shipped]:
             yield Shipped(one, about, content, text, report.report, case.alias, case, opens, changed)
 
 
-def _changed(report: Report, row: Row, values: tuple[Any, ...], contents: dict[str, Content]) -> Content:
+def _changed(report: Report, row: PublishedRow, values: tuple[Any, ...], contents: dict[str, Content]) -> Content:
     content: Content = {"name": row.id} | copy.deepcopy(contents[row.start] if row.start else report.base)
     if row.only is not None:
         content["tasks"] = {task: content["tasks"][task] for task in row.only}
@@ -157,7 +157,7 @@ def _changed(report: Report, row: Row, values: tuple[Any, ...], contents: dict[s
     return content
 
 
-def _text(report: Report, row: Row, case: Published, title: str, content: Content) -> str:
+def _text(report: Report, row: PublishedRow, case: Published, title: str, content: Content) -> str:
     """The recipe as a file to copy, with what a reader should know above it."""
     said = [title, f'Report {report.report}: {report.authors}, "{report.title}".']
     if case.alias:

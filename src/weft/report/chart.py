@@ -1,5 +1,6 @@
 """Charts as plain data. `svg` draws them into the page, `figures` into files for a paper."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -98,7 +99,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Row:
+class Entry:
     label: str
     value: float | None
     low: float | None = None
@@ -109,13 +110,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class EntryChart:
     """One value for each name, with its interval; a bar from zero, or a dot."""
 
     name: str
     title: str
     x_label: str
-    rows: Sequence[Row]
+    entries: Sequence[Entry]
     bars: bool = False
     rule: float | None = None
     rule_label: str = ""
@@ -144,7 +145,7 @@ class Grid:
     group: str = ""
 
 
-Chart = Plot | Rows | Grid
+Chart = Plot | EntryChart | Grid
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -202,9 +203,9 @@ def plot_limits(plot: Plot) -> tuple[tuple[float, float], tuple[float, float]]:
     return x, y
 
 
-def row_limits(chart: Rows) -> tuple[float, float]:
-    found = [v for row in chart.rows for v in (row.value, row.low, row.high, *row.references.values()) if v is not None]
-    found = [v for v in found if v == v] + ([chart.rule] if chart.rule is not None else [])
+def entry_limits(chart: EntryChart) -> tuple[float, float]:
+    values = [v for own in chart.entries for v in (own.value, own.low, own.high, *own.references.values())]
+    found = [v for v in [*values, chart.rule] if v is not None and not math.isnan(v)]
     if chart.bars:
         found.append(0.0)
     return limits([np.array(found, dtype=np.float64)], None, pad=0.06) if found else (0.0, 1.0)

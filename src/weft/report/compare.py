@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.evaluation.bootstrap import Difference, difference
+from weft.evaluation.bootstrap import PairedDifference, difference
 from weft.kinds.metrics import METRICS, title
 from weft.report import learning
-from weft.report.chart import Chart, Colour, Line, Plot, Row, Rows
+from weft.report.chart import Chart, Colour, Entry, EntryChart, Line, Plot
 from weft.report.examples import comparable
 from weft.report.run_charts import VIEWS, clock, place, x_label
 from weft.report.scores import Score, Scores
@@ -22,7 +22,7 @@ class Gap:
     run: str
     task: str
     metric: str
-    difference: Difference
+    difference: PairedDifference
     disagree: int | None
     """rows on which the two answer differently"""
 
@@ -111,7 +111,7 @@ def bar_charts(found: Comparison) -> list[Chart]:
     for task in [*found.tasks, *(["overall"] if found.whole else [])]:
         own = [s.overall if task == "overall" else found.score(s, task) for s in found.scores]
         rows = [
-            Row(
+            Entry(
                 label,
                 score.value,
                 score.interval.low if score.interval else None,
@@ -123,7 +123,7 @@ def bar_charts(found: Comparison) -> list[Chart]:
         metric = "overall" if task == "overall" else title(found.scores[0].primary[task])
         mean = found.mean(None if task == "overall" else task)
         heading = task if task == metric else f"{task}: {metric}"
-        charts.append(Rows(f"{task}-bars", heading, metric, rows, bars=True, rule=mean, rule_label="mean"))
+        charts.append(EntryChart(f"{task}-bars", heading, metric, rows, bars=True, rule=mean, rule_label="mean"))
     return charts
 
 
@@ -132,7 +132,7 @@ def gap_charts(found: Comparison, gaps: Sequence[Gap]) -> list[Chart]:
     charts: list[Chart] = []
     for i, label in enumerate(found.labels[1:], start=1):
         rows = [
-            Row(
+            Entry(
                 gap.task,
                 gap.difference.value,
                 gap.difference.interval.low if gap.difference.interval else None,
@@ -145,7 +145,7 @@ def gap_charts(found: Comparison, gaps: Sequence[Gap]) -> list[Chart]:
         if rows:
             heading = f"{label} against {found.labels[0]}"
             x = "difference: right of 0, the first-named is better"
-            charts.append(Rows(f"gap-{i}", heading, x, rows, rule=0.0))
+            charts.append(EntryChart(f"gap-{i}", heading, x, rows, rule=0.0))
     return charts
 
 

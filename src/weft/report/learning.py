@@ -1,18 +1,21 @@
 """How a run went, step by step, from its log."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from weft.report.chart import Values
 from weft.runs.reader import Run
+from weft.runs.records import EvaluationRecord, Number, StepRecord
 
 POINTS = 160
 """a curve has at most so many; between them lie means"""
 STRIP = 96
 """stretches of steps in the strip of tasks"""
+Timed = TypeVar("Timed", StepRecord, EvaluationRecord)
 
 
 @dataclass(frozen=True)
@@ -38,36 +41,33 @@ class Curves:
 
 
 def curves(run: Run, task: str, metric: str) -> Curves:
-    steps = [record for record in run.steps if task in record["losses"]]
+    train_loss = _thinned(_curve(run.steps, lambda record: record.losses.get(task)))
     return Curves(
-        train_loss=_thinned(_curve(steps, ("losses", task))),
-        train_trend=_trend(_thinned(_curve(steps, ("losses", task)))),
-        dev_loss=_curve(run.evaluations, ("losses", task)),
-        dev_score=_curve(run.evaluations, ("dev", task, metric)),
-        train_score=_curve(run.evaluations, ("train", task, metric)),
-        weight=_thinned(_curve(steps, ("weights", task))),
+        train_loss=train_loss,
+        train_trend=_trend(train_loss),
+        dev_loss=_curve(run.evaluations, lambda record: (record.losses or {}).get(task)),
+        dev_score=_curve(run.evaluations, lambda record: record.dev_score(task, metric)),
+        train_score=_curve(run.evaluations, lambda record: record.train_score(task, metric)),
+        weight=_thinned(_curve(run.steps, lambda record: record.weights.get(task))),
     )
 
 
 def overall_curve(run: Run) -> Curve:
-    return _curve(run.evaluations, ("overall",))
+    return _curve(run.evaluations, lambda record: record.overall)
 
 
 def rate_curve(run: Run) -> Curve:
-    return _thinned(_curve(run.steps, ("lr",)))
+    return _thinned(_curve(run.steps, lambda record: record.lr))
 
 
-def _curve(records: list[dict[str, Any]], keys: tuple[str, ...]) -> Curve:
-    """The value at `keys` of every record that has it."""
-    found = []
-    for record in records:
-        value: Any = record
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
-            found.append((record["step"], record["seconds"], value))
-    columns = np.array(found, dtype=np.float64).reshape(-1, 3).T
-    return Curve(columns[0], columns[1], columns[2])
+def _curve(records: Sequence[Timed], value_of: Callable[[Timed], Number]) -> Curve:
+    """A value of every record that has it."""
+    return _from_points([(r.step, r.seconds, value) for r in records if (value := value_of(r)) is not None])
+
+
+def _from_points(points: Sequence[tuple[float, float, float]]) -> Curve:
+    """(step, seconds, value) of each."""
+    return Curve(*np.array(points, dtype=np.float64).reshape(-1, 3).T)
 
 
 def _thinned(curve: Curve) -> Curve:
@@ -91,7 +91,7 @@ def _trend(curve: Curve) -> Curve:
 def strip(run: Run) -> Values:
     """[tasks, stretches] the share of each stretch's steps that a task fed."""
     tasks = run.task_names
-    fed = np.array([[task in record["losses"] for task in tasks] for record in run.steps], dtype=np.float64)
+    fed = np.array([[task in record.losses for task in tasks] for record in run.steps], dtype=np.float64)
     fed = fed.reshape(-1, len(tasks))
     edges = np.unique(np.linspace(0, len(fed), min(STRIP, max(len(fed), 1)) + 1).astype(int))
     shares = [fed[a:b].mean(axis=0) for a, b in pairwise(edges)]
@@ -111,15 +111,12 @@ class PairConflict:
 
 
 def conflicts(run: Run) -> list[PairConflict]:
-    pairs = dict.fromkeys(pair for record in run.conflicts for pair in record["cosines"])
-    seconds = {record["step"]: record["seconds"] for record in run.steps}
+    pairs = dict.fromkeys(pair for record in run.conflicts for pair in record.cosines)
+    seconds = {record.step: record.seconds for record in run.steps}
     found = []
     for pair in pairs:
-        records = [
-            {"step": r["step"], "seconds": seconds.get(r["step"], 0.0), "cosine": r["cosines"].get(pair)}
-            for r in run.conflicts
-        ]
-        curve = _curve(records, ("cosine",))
+        cosines = {record.step: record.cosines.get(pair) for record in run.conflicts}
+        curve = _from_points([(s, seconds.get(s, 0.0), cosine) for s, cosine in cosines.items() if cosine is not None])
         one, two = pair.split("|")
         shares = float((curve.values < 0).mean())
         found.append(PairConflict((one, two), float(curve.values.mean()), shares, len(curve.values), _thinned(curve)))
@@ -128,15 +125,16 @@ def conflicts(run: Run) -> list[PairConflict]:
 
 def conflicts_by_layer(run: Run) -> tuple[list[str], list[str], Values] | None:
     """Parts of the body, pairs of tasks, and the mean cosine [parts, pairs]; None unless it was logged."""
-    records = [record for record in run.conflicts if record.get("layers")]
+    records = [record for record in run.conflicts if record.layers]
     if not records:
         return None
-    parts = list(dict.fromkeys(part for record in records for part in record["layers"]))
-    pairs = list(dict.fromkeys(pair for record in records for pair in record["cosines"]))
+    parts = list(dict.fromkeys(part for record in records for part in record.layers or {}))
+    pairs = list(dict.fromkeys(pair for record in records for pair in record.cosines))
     values = np.full((len(parts), len(pairs)), np.nan)
     for i, part in enumerate(parts):
         for j, pair in enumerate(pairs):
-            seen = [r["layers"][part][pair] for r in records if pair in r["layers"].get(part, {})]
+            layers = [(record.layers or {}).get(part, {}) for record in records]
+            seen = [cosine for own in layers if (cosine := own.get(pair)) is not None]
             if seen:
                 values[i, j] = float(np.mean(seen))
     return parts, pairs, values

@@ -25,7 +25,7 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Group:
+class MistakeGroup:
     """One kind of mistake."""
 
     title: str
@@ -34,7 +34,7 @@ class Group:
     worst: list[Mistake]
 
 
-def groups(task: TaskRun) -> list[Group]:
+def groups(task: TaskRun) -> list[MistakeGroup]:
     """The worst mistakes of each kind, then the most confident ones, then rows whose label may be wrong."""
     section = section_of(task.kind)
     errors = Case("Probable label errors", section.doubtful(task), section.errors(task))
@@ -42,12 +42,12 @@ def groups(task: TaskRun) -> list[Group]:
     return [group for group in found if group.rows]
 
 
-def _group(task: TaskRun, case: Case) -> Group:
+def _group(task: TaskRun, case: Case) -> MistakeGroup:
     section = section_of(task.kind)
     rows = np.flatnonzero(case.which)
     worst = rows[np.argsort(-case.order[rows], kind="stable")][:SHOWN]
     wrong = section.errors(task)
-    return Group(
+    return MistakeGroup(
         case.title,
         len(rows),
         [

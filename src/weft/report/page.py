@@ -15,6 +15,7 @@ from markupsafe import Markup
 from weft.foundation.atomic import write_whole
 from weft.foundation.config import file_name
 from weft.foundation.errors import UserError
+from weft.foundation.records import to_json
 from weft.report import compare, learning, mistakes, run_charts
 from weft.report.chart import Chart, digits
 from weft.report.examples import LETTERS, examples
@@ -102,7 +103,7 @@ def _run_page(run: Run) -> str:
         bias=run.bias,
         missing=missing(run),
         recipe_text=run.recipe_text,
-        environment=json.dumps(run.environment, indent=2),
+        environment=to_json(run.environment, indent=2),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.kinds.metrics import title
 from weft.report import learning
-from weft.report.chart import Chart, Colour, Grid, Line, Mark, Plot, Row, Rows, Rule, Values, digits
+from weft.report.chart import Chart, Colour, Entry, EntryChart, Grid, Line, Mark, Plot, Rule, Values, digits
 from weft.report.learning import Curve, PairConflict
 from weft.report.scores import Scores
 from weft.runs.reader import Run
@@ -17,13 +17,13 @@ PAIRS = 8
 TRAIN, DEV = Colour(1), Colour(0)
 
 
-def score_chart(scores: Scores) -> Rows:
+def score_chart(scores: Scores) -> EntryChart:
     """Every task's primary metric with its interval, beside guessing and the untrained heads."""
     rows = []
     for score in [*scores.primaries, scores.overall]:
         references = {"random guess": score.guess, "untrained": score.before}
         rows.append(
-            Row(
+            Entry(
                 score.task if score.task == "overall" else f"{score.task} · {score.title}",
                 score.value,
                 score.interval.low if score.interval else None,
@@ -32,7 +32,7 @@ def score_chart(scores: Scores) -> Rows:
                 Colour(1) if score.task == "overall" else Colour(0),
             )
         )
-    return Rows("scores", "Dev scores with 95 % intervals", "score", rows)
+    return EntryChart("scores", "Dev scores with 95 % intervals", "score", rows)
 
 
 def clock(runs: Sequence[Run]) -> tuple[float, str]:
@@ -98,7 +98,7 @@ def _best(run: Run, view: str, unit: tuple[float, str]) -> list[Rule]:
     """Where the model that was kept stands."""
     if run.best is None:
         return []
-    return [Rule(x=run.best["step"] if view == "step" else run.best["seconds"] / unit[0], label="kept")]
+    return [Rule(x=run.best.step if view == "step" else run.best.seconds / unit[0], label="kept")]
 
 
 def sharing_charts(run: Run) -> list[Chart]:
@@ -106,7 +106,7 @@ def sharing_charts(run: Run) -> list[Chart]:
     charts: list[Chart] = []
     tasks = run.task_names
     if run.steps:
-        last = float(run.steps[-1]["step"])
+        last = float(run.steps_done)
         charts.append(
             Grid(
                 "fed",

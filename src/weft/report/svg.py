@@ -14,16 +14,16 @@ from weft.report.chart import (
     Chart,
     Colour,
     Dots,
+    EntryChart,
     Grid,
     Line,
     Mark,
     Plot,
-    Rows,
     Rule,
     Values,
     digits,
+    entry_limits,
     plot_limits,
-    row_limits,
     shown,
     ticks,
 )
@@ -40,15 +40,15 @@ def draw(chart: Chart) -> Markup:
     """The chart as an svg element."""
     if isinstance(chart, Plot):
         return _plot(chart)
-    return _rows(chart) if isinstance(chart, Rows) else _grid(chart)
+    return _entries(chart) if isinstance(chart, EntryChart) else _grid(chart)
 
 
 def legend(chart: Chart) -> list[tuple[str, str, str]]:
     """(kind of swatch, colour, label) of all that has a name in a chart."""
     if isinstance(chart, Grid):
         return []
-    if isinstance(chart, Rows):
-        names = dict.fromkeys(name for row in chart.rows for name in row.references)
+    if isinstance(chart, EntryChart):
+        names = dict.fromkeys(name for row in chart.entries for name in row.references)
         shapes = {name: ("tick" if i == 0 else "ring") for i, name in enumerate(names)}
         first = [("dot", "var(--c0)", "trained")] if names else []
         mean = [("line", "var(--ink-soft)", chart.rule_label)] if chart.rule_label else []
@@ -167,16 +167,16 @@ def _rule(rule: Rule, axes: _Axes) -> str:
     return f'<path class="rule" d="M{x:.1f} {axes.top - 6:.1f}V{axes.bottom:.1f}"/>' + (label if rule.label else "")
 
 
-def _rows(chart: Rows) -> Markup:
-    low, high = row_limits(chart)
+def _entries(chart: EntryChart) -> Markup:
+    low, high = entry_limits(chart)
     pitch = 26.0
-    names = _wide([row.label for row in chart.rows])
+    names = _wide([row.label for row in chart.entries])
     # names stand above their row when they would take more than a third of the width
     above = names > WIDTH / 3
     if above:
         pitch = 38.0
     left, right, top = (16.0 if above else 10 + names), WIDTH - 50.0, 8.0  # room for half a tick's number
-    bottom = top + pitch * len(chart.rows)
+    bottom = top + pitch * len(chart.entries)
 
     def x(value: float) -> float:
         return left + (value - low) / (high - low) * (right - left)
@@ -187,7 +187,7 @@ def _rows(chart: Rows) -> Markup:
         parts.append(_text(x(tick), bottom + 14, shown(tick), anchor="middle"))
     if chart.rule is not None:
         parts.append(f'<path class="rule" d="M{x(chart.rule):.1f} {top:.1f}V{bottom:.1f}"/>')
-    for i, row in enumerate(chart.rows):
+    for i, row in enumerate(chart.entries):
         y = top + pitch * (i + 0.5) + (8 if above else 0)
         if above:
             parts.append(_named(2, y - 12, row.label, anchor="start", letters=44, more=' class="over"'))

@@ -83,8 +83,12 @@ def _runs(runs: Sequence[Run], console: Console) -> None:
     for scores in found.scores:
         cells: list[Score] = [found.score(scores, task) for task in found.tasks]
         cells += [scores.overall] if found.whole else []
-        steps = str(scores.run.steps[-1]["step"]) if scores.run.steps else "0"
-        table.add_row(scores.run.label, *(_number(c.value) for c in cells), steps, duration(scores.run.seconds))
+        table.add_row(
+            scores.run.label,
+            *(_number(c.value) for c in cells),
+            str(scores.run.steps_done),
+            duration(scores.run.seconds),
+        )
     means = [found.mean(task) for task in found.tasks] + ([found.mean(None)] if found.whole else [])
     table.add_row("mean", *(_number(mean) for mean in means), "", "")
     console.print(table)

@@ -16,8 +16,8 @@ def duration(seconds: float) -> str:
 def lead(run: Run) -> str:
     tasks = run.task_names
     what = f"{len(tasks)} tasks" if len(tasks) > 1 else f"One task ({tasks[0]})"
-    steps = int(run.steps[-1]["step"]) if run.steps else 0
-    state = f"trained for {steps:,} steps" if run.result else f"stopped after {steps:,} steps, before its end"
+    steps = f"{run.steps_done:,} steps"
+    state = f"trained for {steps}" if run.result else f"stopped after {steps}, before its end"
     body = run.recipe.get("body", "")
     shown = body if body.startswith("packaged:") else body.rstrip("/").rpartition("/")[2]
     return f"{what} on one body ({shown}), {state}, seed {run.recipe.get('seed')}."
@@ -26,23 +26,22 @@ def lead(run: Run) -> str:
 def facts(run: Run, scores: Scores) -> list[tuple[str, str, str]]:
     """(name, value, detail) of what a reader wants to know first."""
     overall, best = scores.overall, run.best
-    steps = int(run.steps[-1]["step"]) if run.steps else 0
     found = []
     if overall.value is not None and overall.value == overall.value:
         span = f"95 %: {overall.interval.low:.3f} to {overall.interval.high:.3f}" if overall.interval else ""
         found.append(("overall dev score", f"{overall.value:.3f}", span))
     if best is not None:
-        last = max(record["epoch"] for record in run.evaluations)
-        found.append(("best epoch", f"{best['epoch']} of {last}", f"after step {best['step']:,}"))
-    found.append(("training time", duration(run.seconds), f"{steps:,} steps"))
+        last = max(record.epoch for record in run.evaluations)
+        found.append(("best epoch", f"{best.epoch} of {last}", f"after step {best.step:,}"))
+    found.append(("training time", duration(run.seconds), f"{run.steps_done:,} steps"))
     if len(run.steps) > 1:
         # the median: between some steps lie evaluations
-        cost = float(np.median(np.diff([record["seconds"] for record in run.steps])))
-        tokens = float(np.mean([record["tokens"] for record in run.steps]))
+        cost = float(np.median(np.diff([record.seconds for record in run.steps])))
+        tokens = float(np.mean([record.tokens for record in run.steps]))
         rate = f"{tokens / cost:,.0f} tokens a second" if cost > 0 else ""
         found.append(("cost per step", f"{cost:.2f} s", rate))
     if run.result is not None:
-        found.append(("parameters", _millions(run.result["parameters"]), "body and heads"))
+        found.append(("parameters", _millions(run.result.parameters), "body and heads"))
     return found
 
 
@@ -81,9 +80,9 @@ def missing(run: Run) -> list[str]:
         found.append("Scores: the run was stopped before its first evaluation.")
     elif run.before is None:
         found.append("Scores of the untrained heads: a run with a budget is scored at its end only.")
-    if run.best is not None and "train" not in run.best:
+    if run.best is not None and run.best.train is None:
         found.append("Scores on train rows: `log.train_rows` was 0, or the run is older than that log.")
-    if run.best is not None and "losses" not in run.best:
+    if run.best is not None and run.best.losses is None:
         found.append("Dev losses: the run is older than that log.")
     absent = [name for name in run.task_names if name not in run.tasks]
     if absent:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from weft.runs.folder import RunPaths
 from weft.runs.model_folder import read_model
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
@@ -49,7 +50,7 @@ def adopt_heads(network: Network, recipe: ModelConfig, folder: Path) -> Adoption
     dropped = [name for name in model.config.tasks if name not in recipe.tasks]
     if dropped:
         it, tasks = ("it", "task") if len(dropped) == 1 else ("them", "tasks")
-        source = folder.parent / "recipe.toml"
+        source = RunPaths(folder.parent).recipe
         notes.append(
             f"{folder} also has the {tasks} {', '.join(dropped)}, which this recipe does not name: the new model will "
             f"not have {it}. To keep {it}, add {', '.join(f'[tasks.{name}]' for name in dropped)} to the recipe"

@@ -5,29 +5,27 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from weft.foundation.own_code import SourceFile
+from weft.runs.records import RunEnvironment
 
 
-def environment(device: torch.device, code: Mapping[str, SourceFile]) -> dict[str, Any]:
-    """Where a run was made: exact repetition is promised for equal values.
-
-    `code` are the files of the parts that its recipe names by `use`.
-    """
+def environment(device: torch.device, processes: int, code: Mapping[str, SourceFile]) -> RunEnvironment:
+    """What environment.json says of this machine; `code` are the files of the parts that a recipe names by `use`."""
     packages = ("weft", "torch", "tokenizers", "safetensors", "numpy", "torchjd")
-    own = {"code": {address: asdict(source) for address, source in code.items()}} if code else {}
-    return own | {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processor": _processor(),
-        "device": str(device),
-        "threads": torch.get_num_threads(),
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "packages": {name: metadata.version(name) for name in packages},
-    }
+    return RunEnvironment(
+        code={address: asdict(source) for address, source in code.items()},
+        python=platform.python_version(),
+        system=platform.platform(),
+        processor=_processor(),
+        device=str(device),
+        threads=torch.get_num_threads(),
+        capability=torch.backends.cpu.get_cpu_capability(),
+        packages={name: metadata.version(name) for name in packages},
+        processes=processes,
+    )
 
 
 def _processor() -> str:

@@ -1,22 +1,89 @@
-"""The folder of one run: who may write into it, and its log."""
+"""The folder of one run: where everything lies in it, who may write into it, and its log."""
 
 import fcntl
-import json
-import math
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from weft.foundation.atomic import open_in_place, require_no_links, sync, write_whole
+from weft.foundation.config import file_name
+from weft.foundation.content import Content
 from weft.foundation.errors import UserError
+from weft.foundation.records import JsonRecord, to_json
+from weft.runs.records import LogRecord
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Where everything lies in a run folder. The names stand here and nowhere else."""
+
+    folder: Path
+
+    @property
+    def recipe(self) -> Path:
+        """the recipe, resolved"""
+        return self.folder / "recipe.toml"
+
+    @property
+    def environment(self) -> Path:
+        return self.folder / "environment.json"
+
+    @property
+    def metrics(self) -> Path:
+        """the log: a line for each step, evaluation and measured conflict"""
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def predictions(self) -> Path:
+        """a folder with the best model's answers to the dev rows"""
+        return self.folder / "predictions"
+
+    def answers(self, task: str) -> Path:
+        return answers_in(self.predictions, task)
+
+    @property
+    def result(self) -> Path:
+        """there once the run has ended"""
+        return self.folder / "result.json"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+    @property
+    def model(self) -> Path:
+        """a folder: the deliverable"""
+        return self.folder / "model"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def pruned(self) -> Path:
+        """what `weft prune` has deleted"""
+        return self.folder / "pruned.json"
+
+    @property
+    def bias(self) -> Path:
+        """what `weft probe` found"""
+        return self.folder / "bias.json"
+
+    @property
+    def is_run(self) -> bool:
+        return self.recipe.is_file()
+
+    @property
+    def has_ended(self) -> bool:
+        return self.result.is_file()
 
 
 class RunFolder:
     """Held by one process at a time. The kernel drops the lock of a dead process, so it never blocks anybody."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
-        self.path = path
+        self.paths = RunPaths(path)
         if path.exists() and not path.is_dir():
             raise UserError(f"{path}: is a file; -o names the folder of the run")
         if path.is_dir() and any(path.iterdir()) and not resume:
@@ -31,11 +98,8 @@ class RunFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(f"{path}: another process is training into this folder; wait for it") from None
-        self.metrics = path / "metrics.jsonl"
-        self.checkpoints = path / "checkpoints"
-        self.model = path / "model"
-        self.followers: list[Callable[[dict[str, Any]], None]] = []
-        """who else gets every record of the log"""
+        self.followers: list[Callable[[Content], None]] = []
+        """who else gets every record of the log, as plain values"""
         self.recover()
 
     def close(self) -> None:
@@ -43,37 +107,37 @@ class RunFolder:
 
     def cut_metrics(self, size: int) -> None:
         """Forget what was logged after the checkpoint that a run goes on from."""
-        found = self.metrics.stat().st_size if self.metrics.exists() else 0
+        found = self.paths.metrics.stat().st_size if self.paths.metrics.exists() else 0
         if found < size:
             raise UserError(
-                f"{self.metrics}: has {found} bytes, but the checkpoint knows of {size}; the log is damaged, "
+                f"{self.paths.metrics}: has {found} bytes, but the checkpoint knows of {size}; the log is damaged, "
                 "so the run cannot go on exactly: restore it, or start in another folder with -o"
             )
-        with open_in_place(self.metrics, "a") as handle:
+        with open_in_place(self.paths.metrics, "a") as handle:
             handle.truncate(size)
 
-    def log(self, record: dict[str, Any]) -> None:
-        with open_in_place(self.metrics, "a") as handle:
-            handle.write(json.dumps(without_nan(record), allow_nan=False) + "\n")
+    def log(self, record: LogRecord) -> None:
+        with open_in_place(self.paths.metrics, "a") as handle:
+            handle.write(to_json(record) + "\n")
         for follow in self.followers:
-            follow(record)
+            follow(record.plain())
 
     def metrics_size(self) -> int:
         """Bytes in the log, all of them on the disk."""
-        if not self.metrics.exists():
+        if not self.paths.metrics.exists():
             return 0
-        sync(self.metrics)
-        return self.metrics.stat().st_size
+        sync(self.paths.metrics)
+        return self.paths.metrics.stat().st_size
 
-    def write_text(self, name: str, text: str) -> None:
-        write_whole(self.path / name, text)
+    def write_text(self, path: Path, text: str) -> None:
+        write_whole(path, text)
 
-    def write_json(self, name: str, content: Any) -> None:
-        write_whole(self.path / name, json.dumps(without_nan(content), indent=2, allow_nan=False) + "\n")
+    def write_json(self, path: Path, record: JsonRecord) -> None:
+        write_whole(path, to_json(record, indent=2) + "\n")
 
-    def replace_folder(self, name: str, write: Callable[[Path], None]) -> None:
+    def replace_folder(self, target: Path, write: Callable[[Path], None]) -> None:
         """Write a folder under another name and swap it in; `recover` mends a swap that was cut off."""
-        temporary, target, old = (self.path / n for n in (f".{name}.tmp", name, f".{name}.old"))
+        temporary, old = _beside(target)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         try:
@@ -87,18 +151,18 @@ class RunFolder:
             shutil.rmtree(old, ignore_errors=True)
             target.rename(old)
         temporary.rename(target)
-        sync(self.path)
+        sync(self.paths.folder)
         shutil.rmtree(old, ignore_errors=True)
 
     def recover(self) -> None:
         """Put back or clear away what a killed process left between two renames."""
-        for name in ("model", "predictions"):
-            old = self.path / f".{name}.old"
-            if old.exists() and not (self.path / name).exists():
-                old.rename(self.path / name)
-            for left_over in (old, self.path / f".{name}.tmp"):
+        for target in (self.paths.model, self.paths.predictions):
+            temporary, old = _beside(target)
+            if old.exists() and not target.exists():
+                old.rename(target)
+            for left_over in (old, temporary):
                 shutil.rmtree(left_over, ignore_errors=True)
-        for half in self.path.glob(".*.tmp"):
+        for half in self.paths.folder.glob(".*.tmp"):
             half.unlink()
 
 
@@ -106,19 +170,21 @@ class Bystander(RunFolder):
     """The run folder as a process sees it that does not lead: it reads checkpoints and writes nothing."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.checkpoints = path / "checkpoints"
+        self.paths = RunPaths(path)
         self.followers = []
 
     def close(self) -> None: ...
     def cut_metrics(self, size: int) -> None: ...
-    def log(self, record: dict[str, Any]) -> None: ...
-    def write_text(self, name: str, text: str) -> None: ...
-    def write_json(self, name: str, content: Any) -> None: ...
+    def log(self, record: LogRecord) -> None: ...
+    def write_text(self, path: Path, text: str) -> None: ...
+    def write_json(self, path: Path, record: JsonRecord) -> None: ...
 
 
-def without_nan(value: Any) -> Any:
-    """An undefined score is null in JSON, which has no NaN."""
-    if isinstance(value, dict):
-        return {key: without_nan(inner) for key, inner in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def answers_in(predictions: Path, task: str) -> Path:
+    """The file of one task in a folder of predictions."""
+    return predictions / f"{file_name(task)}.parquet"
+
+
+def _beside(target: Path) -> tuple[Path, Path]:
+    """Names for a folder while it is written, and for the one that it replaces."""
+    return target.with_name(f".{target.name}.tmp"), target.with_name(f".{target.name}.old")

@@ -20,6 +20,7 @@ from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
 from weft.kinds.probability import ProbabilityKind
 from weft.runs.card import model_card
+from weft.runs.folder import RunPaths
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
 from weft.tasks.store import save_weights
@@ -100,7 +101,7 @@ Temperature = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ModelSettings:
     """What a model folder was made with."""
 
     config: ModelConfig
@@ -109,7 +110,7 @@ class Settings:
     """what the probabilities of each task are tempered by; empty for a model that was not calibrated"""
 
 
-def read_model(folder: Path) -> Settings:
+def read_model(folder: Path) -> ModelSettings:
     content, file = read_settings(folder), folder / "weft.json"
     config = parse(ModelConfig, content.get("recipe", {}), str(file))
     try:
@@ -126,7 +127,7 @@ def read_model(folder: Path) -> Settings:
         temperatures.keys() - {name for name in config.tasks if isinstance(labels[name].kind, ProbabilityKind)}
     ):
         raise UserError(f"{file}: temperatures.{odd[0]}: there is no such task with classes")
-    return Settings(config, {name: labels[name] for name in config.tasks}, temperatures)
+    return ModelSettings(config, {name: labels[name] for name in config.tasks}, temperatures)
 
 
 def _digest(content: dict[str, Any]) -> str:
@@ -135,7 +136,7 @@ def _digest(content: dict[str, Any]) -> str:
 
 def model_folder(folder: Path) -> Path:
     """The `model` folder inside a run; any other folder is taken as it is."""
-    inside = folder / "model"
+    inside = RunPaths(folder).model
     return inside if (inside / "weft.json").exists() else folder
 
 

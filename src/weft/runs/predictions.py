@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from weft.data.dataset import Dataset
 from weft.evaluation.plane import Plane
 from weft.evaluation.scoring import Evaluation
-from weft.foundation.config import file_name
 from weft.kinds.truth import Predictions
+from weft.runs.folder import answers_in
 
 ROWS_AT_ONCE = 8192
 """written as predictions, with their texts"""
@@ -21,7 +21,7 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
     """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
     for name, dataset in datasets.items():
         predictions, plane = evaluation.predictions[name], evaluation.planes[name]
-        with pq.ParquetWriter(folder / f"{file_name(name)}.parquet", _schema(dataset, plane)) as writer:
+        with pq.ParquetWriter(answers_in(folder, name), _schema(dataset, plane)) as writer:
             for start in range(0, len(dataset), ROWS_AT_ONCE):
                 rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
                 writer.write_table(pa.table(_columns(dataset, rows, predictions, plane), schema=writer.schema))

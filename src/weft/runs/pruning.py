@@ -8,9 +8,7 @@ from pathlib import Path
 
 from weft.foundation.atomic import write_whole
 from weft.foundation.errors import UserError
-from weft.runs.folder import RunFolder
-
-MARK = "pruned.json"
+from weft.runs.folder import RunFolder, RunPaths
 
 
 @dataclass(frozen=True)
@@ -24,28 +22,32 @@ class Freed:
 
 def prune(path: Path, *, unfinished: bool = False) -> Freed:
     """Delete the checkpoints of a run. One that has not ended needs them: it is pruned only if `unfinished`."""
-    if not (path / "recipe.toml").is_file():
-        raise UserError(f"{path}: is not a run folder; expected one that `weft train` made, with recipe.toml in it")
-    if not unfinished and not (path / "result.json").is_file():
+    paths = RunPaths(path)
+    if not paths.is_run:
+        raise UserError(
+            f"{path}: is not a run folder; expected one that `weft train` made, with {paths.recipe.name} in it"
+        )
+    if not unfinished and not paths.has_ended:
         raise UserError(
             f"{path}: has not finished, so its checkpoints are needed to go on with --resume; "
             "with --unfinished they are deleted all the same"
         )
-    with closing(RunFolder(path, resume=True)) as run:
-        folder = run.checkpoints
+    with closing(RunFolder(path, resume=True)):
+        folder = paths.checkpoints
         files = [file for file in folder.rglob("*") if file.is_file()]  # a run folder with links was rejected
         freed = Freed(len(list(folder.glob("step-*"))), sum(file.stat().st_size for file in files))
         if folder.is_dir():
             # the mark comes first: a run that is half deleted must not look like one that never began
-            write_whole(path / MARK, json.dumps({"checkpoints": freed.checkpoints, "bytes": freed.size}) + "\n")
+            write_whole(paths.pruned, json.dumps({"checkpoints": freed.checkpoints, "bytes": freed.size}) + "\n")
             shutil.rmtree(folder)
         return freed
 
 
 def refuse_pruned(path: Path) -> None:
     """A run whose checkpoints were deleted would begin anew, over its own results."""
-    ended = (path / "result.json").is_file() and not any((path / "checkpoints").glob("step-*"))
-    if ended or (path / MARK).is_file():
+    paths = RunPaths(path)
+    ended = paths.has_ended and not any(paths.checkpoints.glob("step-*"))
+    if ended or paths.pruned.is_file():
         raise UserError(
             f"{path}: was pruned: the checkpoints that --resume needs are deleted; its model and results stay as they "
             f"are. To train on from its model, start another run with --body {path} -o NEW_RUN"

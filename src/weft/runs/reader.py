@@ -14,13 +14,23 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.evaluation.table import HEADER, score_rows, score_text
-from weft.foundation.config import file_name
 from weft.foundation.errors import UserError
 from weft.foundation.notebook import html_table
 from weft.kinds import KINDS
 from weft.kinds.base import Kind
 from weft.kinds.metrics import METRICS
 from weft.kinds.truth import Predictions, Targets, Truth
+from weft.runs.folder import RunPaths
+from weft.runs.records import (
+    ConflictsRecord,
+    EvaluationRecord,
+    RunEnvironment,
+    RunResult,
+    StepRecord,
+    read_environment,
+    read_log,
+    read_result,
+)
 
 
 @dataclass(frozen=True)
@@ -81,12 +91,12 @@ class Run:
     """how the report calls it"""
     recipe: dict[str, Any]
     recipe_text: str
-    environment: dict[str, Any]
-    result: dict[str, Any] | None
+    environment: RunEnvironment
+    result: RunResult | None
     """None for a run that has not ended"""
-    steps: list[dict[str, Any]]
-    evaluations: list[dict[str, Any]]
-    conflicts: list[dict[str, Any]]
+    steps: list[StepRecord]
+    evaluations: list[EvaluationRecord]
+    conflicts: list[ConflictsRecord]
     tasks: dict[str, TaskRun]
     """those with predictions; a run that was stopped before its first evaluation has none"""
     bias: dict[str, Any] | None
@@ -97,49 +107,51 @@ class Run:
         return list(self.recipe["tasks"])
 
     @property
-    def best(self) -> dict[str, Any] | None:
+    def best(self) -> EvaluationRecord | None:
         """the evaluation of the model that was kept"""
-        kept = [record for record in self.evaluations if record["best"]]
+        kept = [record for record in self.evaluations if record.best]
         return kept[-1] if kept else None
 
     @property
-    def untrained(self) -> list[str]:
+    def untrained(self) -> tuple[str, ...]:
         """Tasks that were scored but got no batch; older runs did not log them."""
-        found: list[str] = (self.best or {}).get("untrained", [])
-        return found
+        return () if self.best is None else self.best.untrained
 
     @property
-    def before(self) -> dict[str, Any] | None:
+    def before(self) -> EvaluationRecord | None:
         """the evaluation of the untrained heads"""
-        first = [record for record in self.evaluations if record["step"] == 0]
+        first = [record for record in self.evaluations if record.step == 0]
         return first[0] if first else None
 
     @property
     def seconds(self) -> float:
         if self.result is not None:
-            return float(self.result["seconds"])
-        records = [*self.steps, *self.evaluations]
-        return max((float(record["seconds"]) for record in records), default=0.0)
+            return self.result.seconds
+        records: list[StepRecord | EvaluationRecord] = [*self.steps, *self.evaluations]
+        return max((record.seconds for record in records), default=0.0)
+
+    @property
+    def steps_done(self) -> int:
+        return self.steps[-1].step if self.steps else 0
 
     def __repr__(self) -> str:
         best = self.best
-        return self._title if best is None else f"{self._title}\n{score_text(best['dev'], best['overall'])}"
+        return self._title if best is None else f"{self._title}\n{score_text(best.dev, best.overall)}"
 
     def _repr_html_(self) -> str:
         best = self.best
-        return html_table(self._title, HEADER, [] if best is None else score_rows(best["dev"], best["overall"]))
+        return html_table(self._title, HEADER, [] if best is None else score_rows(best.dev, best.overall))
 
     @property
     def _title(self) -> str:
-        steps = int(self.steps[-1]["step"]) if self.steps else 0
         state = "finished" if self.result is not None else "not finished"
-        best = f", best after step {self.best['step']:,}" if self.best is not None else ""
-        return f"Run {self.label}: {state}, {steps:,} steps{best}"
+        best = f", best after step {self.best.step:,}" if self.best is not None else ""
+        return f"Run {self.label}: {state}, {self.steps_done:,} steps{best}"
 
     def metrics(self, task: str) -> list[str]:
         """A task's metrics, the primary one first."""
         if self.evaluations:
-            return [name for name in self.evaluations[-1]["dev"][task] if name in METRICS]
+            return [name for name in self.evaluations[-1].dev[task] if name in METRICS]
         config = self.recipe["tasks"][task]
         return list(config.get("metrics") or KINDS[config["kind"]].default_metrics)
 
@@ -165,20 +177,22 @@ def open_run(folder: str | Path) -> Run:
 
 
 def read_run(folder: Path, label: str | None = None) -> Run:
-    for name in ("recipe.toml", "metrics.jsonl"):
-        if not (folder / name).is_file():
-            raise UserError(f"{folder}: is not a run folder (it has no {name}); name a folder that `weft train` made")
-    text = (folder / "recipe.toml").read_text(encoding="utf-8")
+    paths = RunPaths(folder)
+    for file in (paths.recipe, paths.metrics):
+        if not file.is_file():
+            raise UserError(
+                f"{folder}: is not a run folder (it has no {file.name}); name a folder that `weft train` made"
+            )
+    text = paths.recipe.read_text(encoding="utf-8")
     try:
         recipe = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{folder / 'recipe.toml'}: is not TOML ({error})") from None
-    records = _log(folder / "metrics.jsonl")
-    by_event = {event: [r for r in records if r.get("event") == event] for event in ("step", "evaluation", "conflicts")}
-    labels = (_json(folder / "model" / "weft.json") or {}).get("labels", {})
+        raise UserError(f"{paths.recipe}: is not TOML ({error})") from None
+    records = read_log(paths.metrics)
+    labels = (_json(paths.model / "weft.json") or {}).get("labels", {})
     tasks = {}
     for name, config in recipe["tasks"].items():
-        file = folder / "predictions" / f"{file_name(name)}.parquet"
+        file = paths.answers(name)
         if file.is_file():
             tasks[name] = _task(name, config, labels.get(name, {}), file)
     return Run(
@@ -186,13 +200,13 @@ def read_run(folder: Path, label: str | None = None) -> Run:
         label=label or folder.resolve().name,
         recipe=recipe,
         recipe_text=text,
-        environment=_json(folder / "environment.json") or {},
-        result=_json(folder / "result.json"),
-        steps=by_event["step"],
-        evaluations=by_event["evaluation"],
-        conflicts=by_event["conflicts"],
+        environment=read_environment(paths.environment) if paths.environment.is_file() else RunEnvironment(),
+        result=read_result(paths.result) if paths.has_ended else None,
+        steps=[record for record in records if isinstance(record, StepRecord)],
+        evaluations=[record for record in records if isinstance(record, EvaluationRecord)],
+        conflicts=[record for record in records if isinstance(record, ConflictsRecord)],
         tasks=tasks,
-        bias=_json(folder / "bias.json"),
+        bias=_json(paths.bias),
     )
 
 
@@ -204,18 +218,6 @@ def _json(path: Path) -> dict[str, Any] | None:
     except ValueError as error:
         raise UserError(f"{path}: is damaged ({error})") from None
     return dict(content)
-
-
-def _log(path: Path) -> list[dict[str, Any]]:
-    """The records; a last line without an end is a write that was cut off, and does not count."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    records = []
-    for number, line in enumerate(lines[:-1], start=1):
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            raise UserError(f"{path}, line {number}: is damaged; expected one JSON value a line") from None
-    return records
 
 
 def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path) -> TaskRun:

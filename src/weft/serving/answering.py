@@ -16,7 +16,7 @@ from weft.serving.admission import Room
 from weft.serving.batching import Batcher
 from weft.serving.refusals import ClientGone, Refusal
 from weft.serving.schemas import EmbeddingsBody, TaskBody, TasksBody, check_texts
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
 from weft.serving.waiting import cut
 
@@ -34,7 +34,7 @@ class Question:
 class Answering:
     """What the routes ask for. `receive` is the client's side: it tells when the client has gone."""
 
-    def __init__(self, model: Model, settings: Settings, batcher: Batcher, tokenizing: Tokenizing) -> None:
+    def __init__(self, model: Model, settings: ServerSettings, batcher: Batcher, tokenizing: Tokenizing) -> None:
         self.model = model
         self.name = model.config.name
         self.settings = settings

@@ -21,7 +21,7 @@ from weft.serving.metrics import Metrics
 from weft.serving.pages import FILES, page_file
 from weft.serving.parsing import parse
 from weft.serving.refusals import Refusal, failure, json_response
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
 
 ABOUT = "One BERT body, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
@@ -44,7 +44,7 @@ def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
 class Api:
     """One model's routes."""
 
-    def __init__(self, model: Model, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, model: Model, settings: ServerSettings, metrics: Metrics) -> None:
         self.model = model
         self.settings = settings
         self.metrics = metrics
@@ -129,7 +129,7 @@ class Api:
         return Response(self.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
 
-def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...], hosts: Hosts) -> tuple[Front, Api]:
+def build_app(model: Model, settings: ServerSettings, keys: tuple[bytes, ...], hosts: Hosts) -> tuple[Front, Api]:
     """The whole server as one ASGI application, and its routes."""
     warm_up(model)
     metrics = Metrics()
@@ -142,7 +142,7 @@ def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...], hosts: 
     for path, route, body, answer in (
         ("/v1/predict/{task}", api.predict, schemas.TaskBody, schemas.TaskAnswers),
         ("/v1/predict", api.predict_all, schemas.TasksBody, schemas.TasksAnswers),
-        ("/v1/embeddings", api.embeddings, schemas.EmbeddingsBody, schemas.Embeddings),
+        ("/v1/embeddings", api.embeddings, schemas.EmbeddingsBody, schemas.EmbeddingsAnswer),
     ):
         app.add_api_route(
             path,

@@ -11,8 +11,8 @@ from typing import Protocol
 from weft.inference.engine import Engine
 from weft.inference.joint import Values
 from weft.serving.admission import fits, full
-from weft.serving.settings import Settings
-from weft.serving.waiting import Job, Piece, Waiting
+from weft.serving.settings import ServerSettings
+from weft.serving.waiting import Piece, QueuedJob, Waiting
 
 SPEED = 2000.0
 """tokens a second, for the first guess of how long tokens take"""
@@ -32,7 +32,7 @@ class Counts(Protocol):
 class Batcher:
     """The queue in front of an engine. `ask` is called on the event loop, which never waits for the engine."""
 
-    def __init__(self, engine: Engine, settings: Settings, counts: Counts) -> None:
+    def __init__(self, engine: Engine, settings: ServerSettings, counts: Counts) -> None:
         self.engine = engine
         self.settings = settings
         self.counts = counts
@@ -46,7 +46,7 @@ class Batcher:
 
     def ask(self, pieces: Sequence[Piece]) -> "asyncio.Future[list[Values]]":
         """Join the queue. Cancel the answer to leave it. A queue without room for it raises a 429."""
-        job = Job(deque(pieces), self.loop.create_future(), time.monotonic())
+        job = QueuedJob(deque(pieces), self.loop.create_future(), time.monotonic())
         with self.changed:
             self.waiting.forget()  # clients that have gone take no room
             waiting = self.waiting.tokens
@@ -73,7 +73,7 @@ class Batcher:
             self.counts.passed(len(batch), tokens)
             self.loop.call_soon_threadsafe(_deliver, [job for job, _ in batch], values)
 
-    def _next(self) -> list[tuple[Job, Piece]]:
+    def _next(self) -> list[tuple[QueuedJob, Piece]]:
         """What the next pass computes; nothing when the queue has closed."""
         with self.changed:
             while True:
@@ -104,6 +104,6 @@ class Batcher:
             return [result for piece in pieces for result in self._values([piece])]
 
 
-def _deliver(jobs: Sequence[Job], values: Sequence[list[Values] | Exception]) -> None:
+def _deliver(jobs: Sequence[QueuedJob], values: Sequence[list[Values] | Exception]) -> None:
     for job, own in zip(jobs, values, strict=True):
         job.deliver(own)

@@ -18,7 +18,7 @@ from weft.serving.keys import is_allowed
 from weft.serving.log import log, log_failure
 from weft.serving.metrics import Metrics
 from weft.serving.refusals import ClientGone, Refusal, failure
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 OPEN = ("/", "/docs", "/healthz", "/readyz")
@@ -41,7 +41,9 @@ TWO_LENGTHS = Refusal(
 class Front:
     """An ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, keys: Sequence[bytes], hosts: Hosts, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServerSettings, keys: Sequence[bytes], hosts: Hosts, metrics: Metrics
+    ) -> None:
         self.app = app
         self.settings = settings
         self.keys = keys

@@ -6,16 +6,16 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from weft.serving.refusals import Refusal
-from weft.serving.schemas import Body
-from weft.serving.settings import Settings
+from weft.serving.schemas import RequestBody
+from weft.serving.settings import ServerSettings
 
 SPARE = 2_000
 """strings, commas and brackets beyond those of the largest request: a little too many texts are still counted"""
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=RequestBody)
 
 
-def parse(kind: type[B], body: bytes, settings: Settings) -> B:
+def parse(kind: type[B], body: bytes, settings: ServerSettings) -> B:
     """A request's body, or the first thing that is wrong with it; nothing of it is quoted but its keys."""
     _require_few_values(body, settings)
     try:
@@ -31,7 +31,7 @@ def parse(kind: type[B], body: bytes, settings: Settings) -> B:
         raise _first(error, kind) from None
 
 
-def _require_few_values(body: bytes, settings: Settings) -> None:
+def _require_few_values(body: bytes, settings: ServerSettings) -> None:
     """A megabyte can hold 300,000 empty lists: to build them would stop the server for half a second."""
     most = SPARE + 8 * settings.max_texts  # two lists, each text with a comma, twice that for good measure
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -42,7 +42,7 @@ def _require_few_values(body: bytes, settings: Settings) -> None:
         raise Refusal(400, message, "too_many_values")
 
 
-def _first(error: ValidationError, kind: type[Body]) -> Refusal:
+def _first(error: ValidationError, kind: type[RequestBody]) -> Refusal:
     first: Any = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])[:100] or "the body"
     reason = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from weft.kinds import KindName
 from weft.serving.refusals import Refusal
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 
 TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 MAX_TASKS = 256
@@ -37,13 +37,13 @@ Texts = Annotated[
 ]
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     """Keys that nobody knows are refused: a misspelt one would change nothing and say nothing."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class TaskBody(Body):
+class TaskBody(RequestBody):
     """Rows for one task."""
 
     text: Texts = Field(description="A text, or a list of texts.", examples=["It was a lovely evening."])
@@ -62,7 +62,7 @@ class TasksBody(TaskBody):
     )
 
 
-class EmbeddingsBody(Body):
+class EmbeddingsBody(RequestBody):
     """As OpenAI's clients send it."""
 
     input: Texts = Field(description="A text, or a list of texts. Lists of token numbers are not read.")
@@ -106,7 +106,7 @@ class Embedding(BaseModel):
     embedding: list[float] | str
 
 
-class Embeddings(BaseModel):
+class EmbeddingsAnswer(BaseModel):
     object: Literal["list"]
     model: str
     data: list[Embedding]
@@ -162,7 +162,7 @@ class Error(BaseModel):
     error: ErrorInfo
 
 
-def check_texts(settings: Settings, sides: Mapping[str, Sequence[str]]) -> None:
+def check_texts(settings: ServerSettings, sides: Mapping[str, Sequence[str]]) -> None:
     """How many texts, and how long."""
     for key, texts in sides.items():
         if len(texts) > settings.max_texts:
@@ -176,7 +176,7 @@ def check_texts(settings: Settings, sides: Mapping[str, Sequence[str]]) -> None:
                 raise Refusal(400, message, "text_too_long", param=key)
 
 
-def describe(kind: type[Body], settings: Settings) -> dict[str, Any]:
+def describe(kind: type[RequestBody], settings: ServerSettings) -> dict[str, Any]:
     """The schema of a request, with what this server allows."""
     schema = kind.model_json_schema()
     for key in ("text", "text2", "input"):

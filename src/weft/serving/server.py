@@ -18,7 +18,7 @@ from weft.serving.app import Api, build_app
 from weft.serving.front import Front
 from weft.serving.hosts import Hosts
 from weft.serving.log import log, write_all_as_json
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 
 BACKLOG = 2048
 KEEP_ALIVE = 75
@@ -37,7 +37,7 @@ class Server(uvicorn.Server):
     """
 
     def __init__(
-        self, config: uvicorn.Config, front: Front, api: Api, settings: Settings, started_up: Callable[[], None]
+        self, config: uvicorn.Config, front: Front, api: Api, settings: ServerSettings, started_up: Callable[[], None]
     ) -> None:
         super().__init__(config)
         self.started_up = started_up
@@ -113,7 +113,7 @@ class Server(uvicorn.Server):
 def serve(
     model: Model,
     listener: socket.socket,
-    settings: Settings,
+    settings: ServerSettings,
     keys: tuple[bytes, ...],
     hosts: Hosts,
     started_up: Callable[[], None] = lambda: None,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """Every number that a person may change on the command line, and a few that none needs to."""
 
     max_body: int = 1_000_000

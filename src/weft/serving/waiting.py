@@ -55,7 +55,7 @@ def cut(asks: Sequence[Ask], limit: int) -> Iterator[Piece]:
 
 
 @dataclass(eq=False)
-class Job:
+class QueuedJob:
     """One request: what is still to be done, and what has been found."""
 
     pieces: deque[Piece]
@@ -92,10 +92,10 @@ class Waiting:
     def __init__(self, limit: int) -> None:
         """`limit` tokens in a pass; 0 for one request in each."""
         self.limit = limit
-        self.jobs: list[Job] = []
+        self.jobs: list[QueuedJob] = []
         self.tokens = 0
 
-    def put(self, job: Job) -> None:
+    def put(self, job: QueuedJob) -> None:
         self.jobs.append(job)
         self.tokens += job.tokens
 
@@ -109,10 +109,10 @@ class Waiting:
         self.jobs = [job for job in self.jobs if job.pieces and not job.answer.done()]
         self.tokens = sum(job.tokens for job in self.jobs)
 
-    def take(self, short: float = inf) -> list[tuple[Job, Piece]]:
+    def take(self, short: float = inf) -> list[tuple[QueuedJob, Piece]]:
         """The pieces of the next pass; a pass of up to `short` tokens is short."""
         self.forget()
-        taken: list[tuple[Job, Piece]] = []
+        taken: list[tuple[QueuedJob, Piece]] = []
         total = 0
         in_turn = self.jobs[:1] + sorted(self.jobs[1:], key=lambda job: job.tokens)
         while in_turn:

@@ -13,7 +13,7 @@ from weft.foundation.shipped import load_toml, pick, shipped_texts
 from weft.recipes.library import library
 
 
-class Budget(Config):
+class StudyBudget(Config):
     """How much a run may train, by one of three measures. A run is scored once, at the end of its budget."""
 
     steps: int | None = Field(default=None, ge=1)
@@ -24,15 +24,15 @@ class Budget(Config):
     """tokens of all tasks together: the measure of compute"""
 
     @model_validator(mode="after")
-    def _one(self) -> "Budget":
+    def _one(self) -> "StudyBudget":
         if len(self.model_dump(exclude_none=True)) != 1:
             raise ValueError("a budget has one of `steps`, `examples` and `tokens`")
         return self
 
-    def shared(self, share: float) -> "Budget":
+    def shared(self, share: float) -> "StudyBudget":
         """A part of it."""
         (key, amount), *_ = self.model_dump(exclude_none=True).items()
-        return Budget.model_validate({key: max(1, round(amount * share))})
+        return StudyBudget.model_validate({key: max(1, round(amount * share))})
 
     def __str__(self) -> str:
         (key, amount), *_ = self.model_dump(exclude_none=True).items()
@@ -46,7 +46,7 @@ class Arm(Config):
     """a recipe file, a shipped name or a whole recipe; the study's `base` unless said"""
     only: tuple[str, ...] | None = Field(default=None, min_length=1)
     """the tasks that are kept"""
-    budget: Budget | None = None
+    budget: StudyBudget | None = None
     """instead of the study's"""
     share: float = Field(default=1.0, gt=0)
     """so much of the budget"""
@@ -133,7 +133,7 @@ class Full(Config):
     """What `--full` puts in the place of the study's own."""
 
     seeds: tuple[int, ...] = Field(min_length=1)
-    budget: Budget
+    budget: StudyBudget
     set: Content = Field(default_factory=dict)
 
 
@@ -146,7 +146,7 @@ class Study(Config):
     """the recipe that arms change: a file, relative to the study, or a shipped name"""
     seeds: tuple[int, ...] = Field(min_length=1)
     """every arm is trained once with each; at least two for an interval"""
-    budget: Budget
+    budget: StudyBudget
     """how much each run may train"""
     baseline: str
     """the arm that the others are held against"""
@@ -198,7 +198,7 @@ class Study(Config):
 
 
 @dataclass(frozen=True)
-class Source:
+class FoundStudy:
     """A study as it was found."""
 
     study: Study
@@ -206,10 +206,10 @@ class Source:
     """what its paths are relative to"""
 
 
-def load_study(source: str) -> Source:
+def load_study(source: str) -> FoundStudy:
     """A study from a file or by its shipped name."""
     file = load_toml(source, "study", lambda name: pick(name, shipped_texts("studies"), "study"))
-    return Source(parse(Study, file.content, file.where), file.folder)
+    return FoundStudy(parse(Study, file.content, file.where), file.folder)
 
 
 def parse_study(text: str, where: str) -> Study:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from weft.kinds.metrics import METRICS
 from weft.kinds.truth import Predictions, Truth
 from weft.report.learning import conflicts
 from weft.runs.reader import read_run
+from weft.runs.records import TaskScores
 
 Numbers = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class TaskOutcome:
 @dataclass(frozen=True)
 class RunOutcome:
     tasks: dict[str, TaskOutcome]
-    train: dict[str, dict[str, float | None]]
+    train: TaskScores
     """scores on train rows"""
     cost: dict[str, float]
     """seconds, tokens and peak_memory in bytes"""
@@ -135,11 +135,11 @@ def read_outcome(folder: Path, metrics: Mapping[str, tuple[str, ...]]) -> RunOut
     """A run folder, at the last step of its budget."""
     run = read_run(folder)
     result, last = run.result, run.evaluations[-1] if run.evaluations else None
-    if result is None or last is None or last["step"] != result["steps"] or result["best_step"] != result["steps"]:
+    if result is None or last is None or last.step != result.steps or result.best_step != result.steps:
         raise RunError(f"{folder}: was not scored at the end of its budget; move it away, and it is made again")
     tasks = {
         name: TaskOutcome(task.truth, task.predictions, metrics[name], task.texts) for name, task in run.tasks.items()
     }
-    cost: dict[str, Any] = {key: float(result[key]) for key in ("seconds", "tokens", "peak_memory")}
+    cost = {"seconds": result.seconds, "tokens": float(result.tokens), "peak_memory": float(result.peak_memory)}
     pairs = {"|".join(pair.tasks): (pair.mean, pair.below_zero) for pair in conflicts(run)}
-    return RunOutcome(tasks, last.get("train", {}), cost, pairs)
+    return RunOutcome(tasks, last.train or {}, cost, pairs)

@@ -18,7 +18,8 @@ from weft.recipes.assembly import Assembly
 from weft.recipes.check import duration, estimate_scoring, estimate_seconds, times_seen
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
-from weft.study.format import Arm, Budget, Source, Study
+from weft.study.format import Arm, FoundStudy, Study, StudyBudget
+from weft.study.records import RowsSeen
 
 SAMPLED = 2000
 """windows of a plan that are counted to turn a budget of examples or tokens into steps"""
@@ -33,7 +34,7 @@ class PlannedArm:
     name: str
     recipe: Recipe
     steps: int
-    train_rows: dict[str, "RowsSeen"]
+    train_rows: dict[str, RowsSeen]
     training: float
     """about how many seconds the steps of one run take here"""
     scoring: float
@@ -51,18 +52,6 @@ class PlannedArm:
     def seconds(self) -> float:
         """about how long one run takes here"""
         return self.training + self.scoring
-
-
-@dataclass(frozen=True)
-class RowsSeen:
-    """The train rows of a task that a run sees, counted over its plan with the recipe's own seed."""
-
-    of: int
-    """rows that there are"""
-    distinct: int
-    """rows that are seen at least once"""
-    drawn: int
-    """rows that are seen, each counted as often as it is"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +79,7 @@ def with_settings(study: Study, settings: Sequence[str]) -> Study:
 
 
 def plan_study(
-    source: Source,
+    source: FoundStudy,
     *,
     data_dir: Path | None = None,
     body: str | None = None,
@@ -115,7 +104,7 @@ def plan_study(
     return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device, trust_code)
 
 
-def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
+def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
     """The recipe of an arm, with its own and the study's changes, all of its paths made absolute."""
     study, arm = source.study, source.study.arms[name]
     where = f"arms.{name}"
@@ -160,7 +149,9 @@ def _keep(content: Content, arm: Arm, where: str) -> None:
         content["tasks"] = {task: content["tasks"][task] for task in arm.only}
 
 
-def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: str, trust_code: bool) -> PlannedArm:
+def _plan_arm(
+    name: str, recipe: Recipe, budget: StudyBudget, share: float, device: str, trust_code: bool
+) -> PlannedArm:
     try:
         steps = steps_of(recipe, budget.shared(share), device, trust_code)
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
@@ -200,7 +191,7 @@ def rows_seen(plan: Plan, sizes: dict[str, int]) -> dict[str, RowsSeen]:
     return {task: RowsSeen(sizes[task], int(own.sum()), drawn[task]) for task, own in seen.items()}
 
 
-def steps_of(recipe: Recipe, budget: Budget, device: str = "auto", trust_code: bool = False) -> int:
+def steps_of(recipe: Recipe, budget: StudyBudget, device: str = "auto", trust_code: bool = False) -> int:
     """Steps that a budget gives to a recipe: counted over windows of the recipe's own plan."""
     if budget.steps is not None:
         return budget.steps

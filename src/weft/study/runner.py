@@ -1,6 +1,5 @@
 """Runs a study: what is done is skipped, what fails is recorded, and the rest goes on."""
 
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -11,52 +10,54 @@ from typing import Any
 import torch
 
 from weft.foundation.config import file_name
-from weft.foundation.content import Content, differences
+from weft.foundation.content import differences
 from weft.foundation.errors import Interrupted, UserError
 from weft.foundation.own_code import trusts_code
-from weft.runs.folder import RunFolder
-from weft.study.executors import Executor
+from weft.runs.folder import RunFolder, RunPaths
+from weft.runs.records import RunEnvironment, read_environment, read_result
+from weft.study.executors import StudyExecutor
 from weft.study.executors.base import Ended
 from weft.study.format import parse_study, study_content, study_toml
 from weft.study.outcomes import Outcomes, read_outcome
 from weft.study.page import study_page
 from weft.study.plan import PlannedArm, StudyPlan
+from weft.study.records import StudyResult
 from weft.study.result import study_result
 from weft.study.tables import markdown
-from weft.study.worker import Job, is_done
+from weft.study.worker import StudyJob
 
 Said = Callable[[str], None]
 SHOWN, LETTERS = 6, 80
 """differences to another study that are shown, and letters of each value"""
 
 
-def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Content:
+def run_study(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> StudyResult:
     """Train what is missing, judge the claims, and write everything into `out`; returns study.json's content."""
     _refuse_other_study(plan, out)
     folder = RunFolder(out, resume=True)  # held by one process at a time
     try:
-        folder.write_text("study.toml", study_toml(plan.study))
+        folder.write_text(out / "study.toml", study_toml(plan.study))
         for name in ("runs", "logs"):
             (out / name).mkdir(exist_ok=True)
         failures = _train_missing(plan, out, executor, say)
         result = collect(plan, out, failures)
-        folder.write_json("study.json", result)
-        folder.write_text("study.md", markdown(result))
-        folder.write_text("study.html", study_page(result))
+        folder.write_json(out / "study.json", result)
+        folder.write_text(out / "study.md", markdown(result))
+        folder.write_text(out / "study.html", study_page(result))
         return result
     finally:
         folder.close()
 
 
-def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> Content:
+def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> StudyResult:
     """What study.json holds, from the run folders that are there."""
     runs = {}
-    environment: Content = {}
+    environment = RunEnvironment()
     for arm, seed in sorted(plan.runs(), key=lambda run: list(plan.arms).index(run[0].name)):
-        folder = run_folder(out, arm, seed)
-        if is_done(folder):
-            runs[arm.name, seed] = read_outcome(folder, arm.metrics)
-            environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+        paths = RunPaths(run_folder(out, arm, seed))
+        if paths.has_ended:
+            runs[arm.name, seed] = read_outcome(paths.folder, arm.metrics)
+            environment = read_environment(paths.environment)
     return study_result(plan, Outcomes(runs), failures, environment)
 
 
@@ -87,11 +88,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> dict[str, str]:
+def _train_missing(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> dict[str, str]:
     """ARM-SEED -> why it failed, of all runs that did."""
     threads = max(1, torch.get_num_threads() // executor.jobs) if executor.jobs > 1 else None
     jobs = [_job(plan, out, arm, seed, threads) for arm, seed in plan.runs()]
-    missing = [job for job in jobs if not is_done(Path(job.out))]
+    missing = [job for job in jobs if not RunPaths(Path(job.out)).has_ended]
     if len(missing) < len(jobs):
         say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are done already")
     failures = {}
@@ -108,9 +109,9 @@ def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) ->
     return failures
 
 
-def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> Job:
+def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> StudyJob:
     name = f"{arm.name}-{seed}"
-    return Job(
+    return StudyJob(
         name=name,
         recipe=arm.recipe.model_copy(update={"seed": seed}).content(),
         steps=arm.steps,
@@ -125,10 +126,10 @@ def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | 
 def _news(ended: Ended) -> str:
     if ended.failure is not None:
         return f"{ended.job.name}: failed: {ended.failure} (all it said is in {ended.job.log})"
-    result: dict[str, Any] = json.loads((Path(ended.job.out) / "result.json").read_text(encoding="utf-8"))
-    scores = {task: next(iter(own.values())) for task, own in result["dev"].items()}
+    result = read_result(RunPaths(Path(ended.job.out)).result)
+    scores = {task: next(iter(own.values())) for task, own in result.dev.items()}
     shown = "  ".join(f"{task} {'undefined' if value is None else f'{value:.3f}'}" for task, value in scores.items())
-    return f"{ended.job.name}: {shown}  ({result['seconds']:.0f} s)"
+    return f"{ended.job.name}: {shown}  ({result.seconds:.0f} s)"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from weft.foundation.content import Content
 from weft.foundation.errors import UserError
 from weft.recipes.check import duration
 from weft.recipes.recipe import Recipe
-from weft.study.format import Arm, Budget, Claim, Source, Study
+from weft.study.format import Arm, Claim, FoundStudy, Study, StudyBudget
 from weft.study.plan import StudyPlan, per_step, plan_study, tokens_per_row
 
 SHARED = "shared"
@@ -25,7 +25,7 @@ def sharing_study(
     max_seconds: float | None = None,
     device: str = "auto",
     trust_code: bool = False,
-) -> Source:
+) -> FoundStudy:
     """The recipe beside one arm for each of `tasks` (all by default) at equal steps, and one at equal compute.
 
     At equal steps a task's own body takes as many steps as the shared one. At equal compute it reads as many tokens as
@@ -63,7 +63,7 @@ def _affordable(plan: StudyPlan, seconds: float) -> float:
 
 def _study(
     recipe: Recipe, tasks: Sequence[str], seeds: Sequence[int], steps: int | None, device: str, trust_code: bool
-) -> Source:
+) -> FoundStudy:
     made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     tokens = round(per_step(made, tokens_per_row(made)) * made.plan.steps)
     mixed = any(
@@ -76,7 +76,7 @@ def _study(
         metric = f"{task}.{made.network.task(task).metrics[0]}"
         for suffix, words, budget in (
             ("steps", "at equal steps", None),
-            ("compute", "at equal compute", Budget(tokens=tokens)),
+            ("compute", "at equal compute", StudyBudget(tokens=tokens)),
         ):
             name = f"{task}-{suffix}"
             arms[name] = Arm(recipe=alone(recipe, task), budget=budget)
@@ -88,12 +88,12 @@ def _study(
         "tasks together. A difference above 0 is what sharing gained, one below 0 what it lost. The time of the shared "
         "body includes the log of conflicts.",
         seeds=tuple(seeds),
-        budget=Budget(steps=made.plan.steps),
+        budget=StudyBudget(steps=made.plan.steps),
         baseline=SHARED,
         arms=arms,
         claims=tuple(claims),
     )
-    return Source(study, Path())
+    return FoundStudy(study, Path())
 
 
 def alone(recipe: Recipe, task: str) -> Content:

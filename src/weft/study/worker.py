@@ -15,6 +15,7 @@ from weft.foundation.content import Content
 from weft.foundation.errors import Interrupted, RunError, UserError
 from weft.recipes.recipe import parse_recipe
 from weft.run import train_run
+from weft.runs.folder import RunPaths
 from weft.training.checkpoint import Progress
 from weft.training.step import StepReport
 
@@ -22,7 +23,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
-class Job:
+class StudyJob:
     """All that a process needs to know, as plain values that travel anywhere."""
 
     name: str
@@ -53,7 +54,7 @@ class _Log:
         print(f"note: {message}", flush=True)
 
 
-def run_job(job: Job) -> int:
+def run_job(job: StudyJob) -> int:
     """Train one run, or go on with it; everything it says goes into its log. Returns an exit code."""
     with (
         open_in_place(Path(job.log), "a") as log,
@@ -75,20 +76,16 @@ def run_job(job: Job) -> int:
             return 1
 
 
-def _train(job: Job) -> None:
+def _train(job: StudyJob) -> None:
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     out = Path(job.out)
     recipe = parse_recipe(job.recipe, job.name)
     train_run(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True, trust_code=job.trust_code)
-    shutil.rmtree(out / "checkpoints", ignore_errors=True)  # a run that has ended needs none, and they are large
+    shutil.rmtree(RunPaths(out).checkpoints, ignore_errors=True)  # a run that has ended needs none, and they are large
 
 
-def is_done(out: Path) -> bool:
-    return (out / "result.json").is_file()
-
-
-def last_words(job: Job) -> str:
+def last_words(job: StudyJob) -> str:
     """The last line of a run's log."""
     try:
         lines = Path(job.log).read_text(encoding="utf-8", errors="replace").strip().splitlines()

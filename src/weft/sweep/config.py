@@ -61,7 +61,7 @@ Space = Annotated[
 ]
 
 
-class Budget(Config):
+class SweepBudget(Config):
     steps: int = Field(ge=1)
     """optimizer steps of every trial, as in `weft train --budget steps=N`"""
 
@@ -90,7 +90,7 @@ class Sweep(Config):
     """how many runs in total; a grid has as many as it has points unless said"""
     metric: str = "overall"
     """what is searched for: overall, or such as similarity.pearson; on dev, of the model that a trial keeps"""
-    budget: Budget | None = None
+    budget: SweepBudget | None = None
     """what every trial may cost; the recipe's own length unless said"""
     prune: Annotated[Prune | None, BeforeValidator(_switch)] = None
     """stop trials that fall behind: true, or { trials, epochs }"""

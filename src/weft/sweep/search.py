@@ -7,23 +7,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from weft.foundation.content import Content
 from weft.foundation.errors import Interrupted, RunError
 from weft.foundation.own_code import SourceFile, code_digests
 from weft.recipes.recipe import Recipe
 from weft.run import train_run
+from weft.runs.records import EvaluationRecord, RunResult, log_record
 from weft.sweep.config import Sweep, check_points, recipe_at
-from weft.sweep.store import Behind, Claim, Store
+from weft.sweep.store import Behind, ClaimedTrial, Store
 from weft.sweep.summary import Summary, summarize, write_summary
-from weft.training.loop import Listener
+from weft.training.loop import TrainListener
 
 
 class Audience(Protocol):
     """Whoever watches a sweep."""
 
-    def trial(self, claim: Claim, planned: int) -> Listener:
+    def trial(self, claim: ClaimedTrial, planned: int) -> TrainListener:
         """A trial begins; who listens to it?"""
 
-    def ended(self, claim: Claim, words: str) -> None:
+    def ended(self, claim: ClaimedTrial, words: str) -> None:
         """What became of it."""
 
 
@@ -50,7 +52,7 @@ def run_sweep(
         found = summarize(sweep, store)
         write_summary(out, found, lambda point: recipe_at(sweep, point, data_dir))
     if found.best is None and not found.count("running"):
-        why = found.trials[0]["why"] if found.trials else ""
+        why = found.trials[0].why if found.trials else ""
         raise RunError(f"{out}: no trial came to an end. The first one: {why}")
     return found
 
@@ -63,13 +65,20 @@ def _settings(sweep: Sweep, first: Recipe, code: Mapping[str, SourceFile]) -> di
 
 
 def _run(
-    sweep: Sweep, store: Store, claim: Claim, recipe: Recipe, listener: Listener, device: str, trust_code: bool
+    sweep: Sweep,
+    store: Store,
+    claim: ClaimedTrial,
+    recipe: Recipe,
+    listener: TrainListener,
+    device: str,
+    trust_code: bool,
 ) -> str:
     """Train a trial and tell the store how it ended; returns that in words."""
 
-    def watch(record: dict[str, Any]) -> None:
-        if sweep.prune and record["event"] == "evaluation" and record["step"] > 0:
-            store.report(claim, record["epoch"], _score(sweep, record))
+    def watch(content: Content) -> None:
+        record = log_record(content, "the log")
+        if sweep.prune and isinstance(record, EvaluationRecord) and record.step > 0:
+            store.report(claim, record.epoch, _score(sweep, record))
 
     steps = sweep.budget.steps if sweep.budget else None
     try:
@@ -92,6 +101,7 @@ def _run(
         why = str(error) or type(error).__name__
         store.finish(claim, "FAIL", why=why)
         return f"failed: {why}"
+    assert result is not None, "a trial has one process, which leads itself"
     score = _score(sweep, result)
     if not np.isfinite(score):
         store.finish(claim, "FAIL", why=f"{sweep.metric} is undefined")
@@ -100,11 +110,11 @@ def _run(
     return f"{sweep.metric} {score:.4f}"
 
 
-def _score(sweep: Sweep, record: dict[str, Any]) -> float:
+def _score(sweep: Sweep, record: RunResult | EvaluationRecord) -> float:
     """The searched metric in a result or an evaluation; NaN where it is undefined."""
     if sweep.metric == "overall":
-        found = record["overall"]
+        found = record.overall
     else:
         task, _, metric = sweep.metric.rpartition(".")
-        found = record["dev"][task][metric]
+        found = record.dev[task][metric]
     return float("nan") if found is None else float(found)

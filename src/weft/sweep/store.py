@@ -37,7 +37,7 @@ class Behind(Exception):
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimedTrial:
     """A trial that is this process's to run."""
 
     number: int
@@ -90,7 +90,7 @@ class Store:
             except optuna.exceptions.StorageInternalError as error:
                 raise RunError(f"{self.out / 'sweep.db'}: cannot be read or written ({error.__cause__})") from None
 
-    def take(self) -> Claim | None:
+    def take(self) -> ClaimedTrial | None:
         """A trial that was cut off, or else the next new one; None when all are done or in other hands."""
         with self.alone():
             trials = self.all()
@@ -110,7 +110,7 @@ class Store:
             self.study.sampler = self._sampler(number)
             return self._claim(self.study.ask(), lock, goes_on=False)
 
-    def finish(self, claim: Claim, state: str, score: float | None = None, why: str | None = None) -> None:
+    def finish(self, claim: ClaimedTrial, state: str, score: float | None = None, why: str | None = None) -> None:
         """`state` is COMPLETE (with a score), PRUNED or FAIL (with a reason)."""
         with self.alone():
             if why is not None:
@@ -118,7 +118,7 @@ class Store:
             self.study.tell(claim.number, score, TrialState[state])
             claim.lock.close()
 
-    def report(self, claim: Claim, epoch: int, score: float) -> None:
+    def report(self, claim: ClaimedTrial, epoch: int, score: float) -> None:
         """Tell how a trial does after an epoch; raises Behind if it should not go on."""
         with self.alone():
             if epoch not in self.all()[claim.number].intermediate_values:
@@ -142,8 +142,8 @@ class Store:
     def run_of(self, number: int) -> Path:
         return self.trials / f"{number:04d}"
 
-    def _claim(self, trial: optuna.Trial, lock: IO[str], *, goes_on: bool) -> Claim:
-        return Claim(trial.number, self._point(trial), self.run_of(trial.number), goes_on, trial, lock)
+    def _claim(self, trial: optuna.Trial, lock: IO[str], *, goes_on: bool) -> ClaimedTrial:
+        return ClaimedTrial(trial.number, self._point(trial), self.run_of(trial.number), goes_on, trial, lock)
 
     def _lock(self, number: int) -> IO[str] | None:
         handle = open_in_place(self.locks / f"{number:04d}", "w")

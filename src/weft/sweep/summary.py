@@ -1,6 +1,5 @@
 """What a sweep came to so far: sweep.json, a table, the best recipe."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,31 +8,51 @@ from typing import Any
 
 from weft.foundation.atomic import write_whole
 from weft.foundation.content import toml_value
+from weft.foundation.records import JsonRecord, to_json
 from weft.recipes.recipe import Recipe, recipe_toml
+from weft.runs.folder import RunPaths
 from weft.sweep.config import Point, Sweep
 from weft.sweep.store import Store
 
 STATES = {"COMPLETE": "done", "PRUNED": "stopped", "FAIL": "failed", "RUNNING": "running", "WAITING": "waiting"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrialRecord(JsonRecord):
+    """A trial, as sweep.json has it."""
+
+    number: int
+    state: str
+    """one of `STATES`"""
+    score: float | None
+    """its final one, or the last that it reported"""
+    settings: Point
+    run: str
+    """its run folder"""
+    seconds: float | None
+    why: str | None
+    """why it failed"""
+
+
 @dataclass(frozen=True)
 class Summary:
     sweep: Sweep
-    trials: list[dict[str, Any]]
-    """number, state, score, settings, run, seconds, why; in the order in which they began"""
+    trials: list[TrialRecord]
+    """in the order in which they began"""
 
     def count(self, state: str) -> int:
-        return sum(trial["state"] == state for trial in self.trials)
+        return sum(trial.state == state for trial in self.trials)
 
     @property
-    def best(self) -> dict[str, Any] | None:
+    def best(self) -> TrialRecord | None:
         done = self.ranked()
         return done[0] if done else None
 
-    def ranked(self) -> list[dict[str, Any]]:
+    def ranked(self) -> list[TrialRecord]:
         """Trials that ran to their end, the best first; of equals the earlier one."""
-        done = [trial for trial in self.trials if trial["state"] == "done"]
-        return sorted(done, key=lambda trial: trial["score"], reverse=not self.sweep.lower_is_better)
+        done = [(trial.score, trial) for trial in self.trials if trial.state == "done" and trial.score is not None]
+        done.sort(key=lambda scored: scored[0], reverse=not self.sweep.lower_is_better)
+        return [trial for _, trial in done]
 
     @property
     def caution(self) -> str:
@@ -42,9 +61,9 @@ class Summary:
         if best is None:
             return ""
         return (
-            f"{best['score']:.4f} is the best of {tried} scores on the same dev rows, and the best of many is partly "
+            f"{best.score:.4f} is the best of {tried} scores on the same dev rows, and the best of many is partly "
             "luck: expect less on new texts. Rows that no trial was scored on tell how much less: "
-            f"weft evaluate {best['run']} --split test, or --file TASK=FILE."
+            f"weft evaluate {best.run} --split test, or --file TASK=FILE."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -63,12 +82,12 @@ class Summary:
 
     def table(self, rows: int | None = None) -> str:
         """The best first, then those without a final score; `rows` at most."""
-        rest = [trial for trial in self.trials if trial["state"] != "done"]
+        rest = [trial for trial in self.trials if trial.state != "done"]
         shown = [*self.ranked(), *rest][:rows]
         cells = [["trial", self.sweep.metric, "state", *self.sweep.search]]
         for trial in shown:
-            score = "-" if trial["score"] is None else f"{trial['score']:.4f}"
-            cells.append([f"{trial['number']:04d}", score, trial["state"], *map(_shown, trial["settings"].values())])
+            score = "-" if trial.score is None else f"{trial.score:.4f}"
+            cells.append([f"{trial.number:04d}", score, trial.state, *map(_shown, trial.settings.values())])
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in cells]
         return "\n".join(lines)
@@ -79,28 +98,28 @@ def summarize(sweep: Sweep, store: Store) -> Summary:
     for trial in store.all():
         last = trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else None
         trials.append(
-            {
-                "number": trial.number,
-                "state": STATES[trial.state.name],
-                "score": trial.value if trial.state.name == "COMPLETE" else last,
-                "settings": store.values(trial),
-                "run": str(store.run_of(trial.number)),
-                "seconds": round(trial.duration.total_seconds(), 1) if trial.duration else None,
-                "why": trial.user_attrs.get("why"),
-            }
+            TrialRecord(
+                number=trial.number,
+                state=STATES[trial.state.name],
+                score=trial.value if trial.state.name == "COMPLETE" else last,
+                settings=store.values(trial),
+                run=str(store.run_of(trial.number)),
+                seconds=round(trial.duration.total_seconds(), 1) if trial.duration else None,
+                why=trial.user_attrs.get("why"),
+            )
         )
     return Summary(sweep, trials)
 
 
 def write_summary(out: Path, found: Summary, recipe_of: Callable[[Point], Recipe]) -> None:
     """All files are there after every trial, so that a sweep that is cut off leaves what it knows."""
-    write_whole(out / "sweep.json", json.dumps(found.as_json(), indent=2) + "\n")
+    write_whole(out / "sweep.json", to_json(found.as_json(), indent=2) + "\n")
     write_whole(out / "sweep.txt", f"{found.table()}\n\n{found.caution}\n")
     best = found.best
     if best is not None:
-        recipe = recipe_of(best["settings"]).model_copy(update={"name": f"{found.sweep.name}-best"})
+        recipe = recipe_of(best.settings).model_copy(update={"name": f"{found.sweep.name}-best"})
         steps = f", each trained for {found.sweep.budget.steps} steps" if found.sweep.budget else ""
-        said = f"# Trial {best['number']} of the sweep {found.sweep.name}{steps}.\n# {found.caution}\n"
+        said = f"# Trial {best.number} of the sweep {found.sweep.name}{steps}.\n# {found.caution}\n"
         write_whole(out / "best.toml", said + recipe_toml(recipe))
     _tidy(found)
 
@@ -108,10 +127,10 @@ def write_summary(out: Path, found: Summary, recipe_of: Callable[[Point], Recipe
 def _tidy(found: Summary) -> None:
     """A model for every trial would fill disks: the best one's is kept, and of the others all but weights."""
     for trial in found.trials:
-        if trial["state"] in ("done", "stopped", "failed"):
-            shutil.rmtree(Path(trial["run"]) / "checkpoints", ignore_errors=True)
-            if found.best is None or trial["number"] != found.best["number"]:
-                shutil.rmtree(Path(trial["run"]) / "model", ignore_errors=True)
+        if trial.state in ("done", "stopped", "failed"):
+            shutil.rmtree(RunPaths(Path(trial.run)).checkpoints, ignore_errors=True)
+            if found.best is None or trial.number != found.best.number:
+                shutil.rmtree(RunPaths(Path(trial.run)).model, ignore_errors=True)
 
 
 def _shown(value: Any) -> str:

@@ -1,5 +1,7 @@
 """What one task adds to the shared body."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -18,21 +20,29 @@ from weft.regularizers.base import Divergence, Regularizer
 from weft.tasks.config import TaskConfig
 
 
+@dataclass(frozen=True)
+class TaskParts:
+    """The modules of a task, in the order in which a batch passes them."""
+
+    layer: nn.Module
+    """which of the body's layers the task reads"""
+    pooling: Pooling
+    head: Head
+    loss: Loss
+    regularizer: Regularizer | None = None
+
+
 class Task(nn.Module):
-    """pooling -> dropout -> head -> loss"""
+    """layer -> pooling -> dropout -> head -> loss"""
 
     def __init__(
         self,
         name: str,
         labels: Labels,
-        pooling: Pooling,
-        head: Head,
-        loss: Loss,
+        parts: TaskParts,
         *,
         dropout: float,
         metrics: tuple[str, ...],
-        layer: nn.Module,
-        regularizer: Regularizer | None = None,
         class_weights: Tensor | None = None,
     ) -> None:
         """`class_weights` [classes] say how much a row counts by its class; they matter in training alone."""
@@ -40,13 +50,13 @@ class Task(nn.Module):
         self.name = name
         self.labels = labels
         self.metrics = metrics
-        self.layer = layer
-        self.pooling = pooling
+        self.layer = parts.layer
+        self.pooling = parts.pooling
         self.dropout = dropout
-        self.head = head
-        self.loss = loss
-        self.regularizer = regularizer
-        self.divergence = Divergence(labels, loss.read)
+        self.head = parts.head
+        self.loss = parts.loss
+        self.regularizer = parts.regularizer
+        self.divergence = Divergence(labels, parts.loss.read)
         """how far two outputs are apart, for regularizers"""
         self.class_weights: Tensor | None
         self.register_buffer("class_weights", class_weights, persistent=False)
@@ -111,18 +121,12 @@ def build_task(
     if config.regularizer:
         require_made(config.regularizer, regularizer, Regularizer, f"tasks.{name}.regularizer")
     shape = HeadShape(pooling.width, config.reading == "bi", loss.outputs, name, shared)
-    return Task(
-        name,
-        labels,
-        pooling,
-        _build_head(config, shape),
-        loss,
-        dropout=dropout,
-        metrics=choose_metrics(labels, config.metrics, name),
-        layer=build_layer(config.layer, body.shape.layers, name),
-        regularizer=regularizer,
-        class_weights=class_weights,
-    )
+    # in this order: it decides what each of them draws from the seed
+    head = _build_head(config, shape)
+    metrics = choose_metrics(labels, config.metrics, name)
+    layer = build_layer(config.layer, body.shape.layers, name)
+    parts = TaskParts(layer, pooling, head, loss, regularizer)
+    return Task(name, labels, parts, dropout=dropout, metrics=metrics, class_weights=class_weights)
 
 
 def _build_head(config: TaskConfig, shape: HeadShape) -> Head:

@@ -99,7 +99,7 @@ class Solo(Processes):
         yield
 
 
-class Group(Processes):
+class ProcessGroup(Processes):
     """Several, joined by gloo on CPUs and by NCCL on GPUs (which has not been run yet)."""
 
     def __init__(self, kind: str) -> None:
@@ -227,7 +227,7 @@ def join(device: str) -> Iterator[Processes]:
         yield SOLO
         return
     on_gpu = torch.cuda.is_available() and (device == "auto" or device.startswith("cuda"))
-    group = Group("cuda" if on_gpu else "cpu")  # a GPU that is not there is refused later, as for one process
+    group = ProcessGroup("cuda" if on_gpu else "cpu")  # a GPU that is not there is refused later, as for one process
     try:
         yield group
         group.any(False)  # nobody hangs up while another one still listens

@@ -6,7 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Protocol
 
@@ -19,8 +19,8 @@ from weft.foundation.values import Window
 from weft.inference.evaluate import evaluate_network
 from weft.kinds.metrics import overall
 from weft.runs.folder import RunFolder
+from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord
 from weft.schedules.plan import Plan
-from weft.tasks.network import Network
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.distributed import SOLO, Processes
 from weft.training.phases import Rates
@@ -30,7 +30,7 @@ from weft.training.trainable import TrainableConfig, set_trainable
 ECHO_SECONDS = 5.0
 
 
-class Listener(Protocol):
+class TrainListener(Protocol):
     """Whoever wants to watch: the terminal, a test."""
 
     def started(self, progress: Progress, steps: int) -> None: ...
@@ -39,48 +39,66 @@ class Listener(Protocol):
     def noted(self, message: str) -> None: ...
 
 
+@dataclass(frozen=True)
+class Course:
+    """The way of a run: its windows, how fast each step moves, and what trains."""
+
+    plan: Plan
+    rates: Rates
+    modes: Sequence[TrainableConfig]
+    """what trains in each phase"""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is evaluated, and how long a run waits for a better score."""
+
+    dev: Mapping[str, Dataset]
+    train_sample: Mapping[str, Dataset]
+    """train rows that are scored too, to see overfitting; may be empty"""
+    untrained: Collection[str]
+    """tasks that get no batch: they are scored, but have no say in which checkpoint is the best"""
+    patience: int | None
+    """evaluations without a better score after which the run stops; it runs to its end if None"""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where a run is written, and when."""
+
+    run: RunFolder
+    settings: dict[str, Any]
+    """what a checkpoint must agree with to be resumed"""
+    every_steps: int
+    """steps between checkpoints, besides one at the end of each epoch"""
+    save_best: Callable[[Evaluation], None]
+    """writes the model and the predictions of the best evaluation so far"""
+
+
 class Trainer:
     """Runs a plan from wherever its last checkpoint is to its end."""
 
     def __init__(
         self,
-        *,
-        network: Network,
-        dev: Mapping[str, Dataset],
-        train_sample: Mapping[str, Dataset],
-        plan: Plan,
         step: Step,
-        rates: Rates,
-        untrained: Collection[str],
-        modes: Sequence[TrainableConfig],
-        run: RunFolder,
-        settings: dict[str, Any],
-        every_steps: int,
-        patience: int | None,
-        save_best: Callable[[Evaluation], None],
-        listener: Listener,
+        course: Course,
+        scoring: Scoring,
+        saving: Saving,
+        listener: TrainListener,
         processes: Processes = SOLO,
     ) -> None:
-        self.network = network
-        self.dev = dev
-        self.train_sample = train_sample
-        """train rows that are scored too, to see overfitting; may be empty"""
-        self.plan = plan
+        self.network = step.network
         self.step = step
-        self.rates = rates
-        self.untrained = untrained
-        """tasks that get no batch: they are scored, but have no say in which checkpoint is the best"""
-        self.modes = modes
-        """what trains in each phase"""
-        self._phase: int | None = None
-        self.run = run
-        self.every_steps = every_steps
-        self.patience = patience
-        self.save_best = save_best
+        self.plan = course.plan
+        self.course = course
+        self.scoring = scoring
+        self.run = saving.run
+        self.saving = saving
         self.listener = listener
         self.processes = processes
-        state = nn.ModuleDict({"network": network, "weighting": step.weighting, "penalties": step.penalties})
-        self.checkpoints = Checkpoints(run.checkpoints, state, step.optimizer, settings)
+        self._phase: int | None = None
+        state = nn.ModuleDict({"network": step.network, "weighting": step.weighting, "penalties": step.penalties})
+        self.checkpoints = Checkpoints(saving.run.paths.checkpoints, state, step.optimizer, saving.settings)
         self.progress = Progress()
         self._saved_at = -1
 
@@ -109,72 +127,71 @@ class Trainer:
     def _advance(self, seconds: float) -> None:
         progress = self.progress
         window = self.plan.window(progress.step)
-        lr = self.rates(progress.step)
+        lr = self.course.rates(progress.step)
         self._enter_phase(self.plan.phase(progress.step))
         self.network.train()
         if progress.step + 1 < self.plan.steps:
             self.step.prepare(self.plan.window(progress.step + 1))
-        report = self.step(window, lr, self.rates.share(progress.step))
+        report = self.step(window, lr, self.course.rates.share(progress.step))
         progress.step += 1
         progress.tokens += report.tokens
         self.run.log(
-            {
-                "event": "step",
-                "step": progress.step,
-                "epoch": self.plan.epoch(window.step),
-                "losses": report.losses,
-                **({"regularizers": report.terms} if report.terms else {}),
-                "lr": lr,
-                "norm": report.norm,
-                "tokens": report.tokens,
-                "weights": report.slopes,
-                "rows": _fingerprint(window),
-                "seconds": round(seconds, 3),
-            }
+            StepRecord(
+                step=progress.step,
+                epoch=self.plan.epoch(window.step),
+                losses=report.losses,
+                regularizers=report.terms,
+                lr=lr,
+                norm=report.norm,
+                tokens=report.tokens,
+                weights=report.slopes,
+                rows=_fingerprint(window),
+                seconds=round(seconds, 3),
+            )
         )
         if report.conflicts is not None:
-            self.run.log({"event": "conflicts", "step": progress.step, **vars(report.conflicts)})
+            self.run.log(ConflictsRecord(step=progress.step, **vars(report.conflicts)))
         self.listener.stepped(progress.step, report, seconds)
 
     def _enter_phase(self, number: int) -> None:
         if number != self._phase:
-            set_trainable(self.network, self.modes[number])
+            set_trainable(self.network, self.course.modes[number])
             self._phase = number
 
     def _evaluate(self, seconds: float) -> None:
         if not self.processes.leads:
             return
         progress = self.progress
-        evaluation = self._selected(evaluate_network(self.network, self.dev, progress.step, self.step.device))
-        seen: dict[str, Any] = {"losses": evaluation.losses}
-        if self.train_sample:
-            train = evaluate_network(self.network, self.train_sample, progress.step, self.step.device)
-            seen |= {"train": train.scores, "train_losses": train.losses}
+        evaluation = self._selected(evaluate_network(self.network, self.scoring.dev, progress.step, self.step.device))
+        train = None
+        if self.scoring.train_sample:
+            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device)
         # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
         worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
         if is_best:
             progress.best_step, progress.best_score, progress.waited = progress.step, worth, 0
-            self.save_best(evaluation)
+            self.saving.save_best(evaluation)
         elif progress.step > 0:
             progress.waited += 1
         # untrained heads answer alike to everything; that is no news
-        trained = {name: dataset for name, dataset in self.dev.items() if name not in self.untrained}
+        trained = {name: dataset for name, dataset in self.scoring.dev.items() if name not in self.scoring.untrained}
         warnings = dead_heads(evaluation, trained) if progress.step > 0 else []
         self.run.log(
-            {
-                "event": "evaluation",
-                "step": progress.step,
-                "epoch": self.plan.epoch(progress.step - 1) if progress.step else 0,
-                "dev": evaluation.scores,
-                "overall": evaluation.overall,
-                "selection": evaluation.selection,
-                "untrained": list(evaluation.untrained),
-                **seen,
-                "best": is_best,
-                "warnings": warnings,
-                "seconds": round(seconds, 3),
-            }
+            EvaluationRecord(
+                step=progress.step,
+                epoch=self.plan.epoch(progress.step - 1) if progress.step else 0,
+                dev=evaluation.scores,
+                overall=evaluation.overall,
+                selection=evaluation.selection,
+                untrained=evaluation.untrained,
+                losses=evaluation.losses,
+                train=None if train is None else train.scores,
+                train_losses=None if train is None else train.losses,
+                best=is_best,
+                warnings=tuple(warnings),
+                seconds=round(seconds, 3),
+            )
         )
         self.listener.evaluated(evaluation, is_best)
         for warning in warnings:
@@ -182,7 +199,7 @@ class Trainer:
 
     def _selected(self, evaluation: Evaluation) -> Evaluation:
         """With the score that chooses the best checkpoint. If no task is known to train, all of them count."""
-        untrained = tuple(task for task in evaluation.scores if task in self.untrained)
+        untrained = tuple(task for task in evaluation.scores if task in self.scoring.untrained)
         counted = [task for task in evaluation.scores if task not in untrained] or list(evaluation.scores)
         primary = {task: self.network.task(task).primary for task in counted}
         return replace(evaluation, selection=overall(evaluation.scores, primary), untrained=untrained)
@@ -210,8 +227,9 @@ class Trainer:
         if len(set(steps)) > 1:
             with self.processes.agreement():
                 raise RunError(
-                    f"{self.run.checkpoints}: the processes of this run found different checkpoints there (of steps "
-                    f"{', '.join(map(str, steps))}, by process); the run folder must be on a disk that all of them see"
+                    f"{self.run.paths.checkpoints}: the processes of this run found different checkpoints there "
+                    f"(of steps {', '.join(map(str, steps))}, by process); "
+                    "the run folder must be on a disk that all of them see"
                 )
 
     def _not_yet_evaluated(self) -> bool:
@@ -220,11 +238,11 @@ class Trainer:
 
     def _is_due_for_checkpoint(self) -> bool:
         step = self.progress.step
-        due = step in self.plan.epoch_ends or step == self.plan.steps or step % self.every_steps == 0
+        due = step in self.plan.epoch_ends or step == self.plan.steps or step % self.saving.every_steps == 0
         return due and step > 0
 
     def _has_waited_enough(self) -> bool:
-        return self.patience is not None and self.progress.waited >= self.patience
+        return self.scoring.patience is not None and self.progress.waited >= self.scoring.patience
 
 
 def _fingerprint(window: Window) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from weft.foundation.content import differences
 from weft.foundation.errors import UserError
+from weft.runs.folder import RunPaths
 from weft.runs.pruning import refuse_pruned
 from weft.training.checkpoint import settings_of
 
@@ -12,7 +13,7 @@ from weft.training.checkpoint import settings_of
 def refuse_other_run(out: Path, settings: dict[str, Any]) -> None:
     """Going on with another recipe would make a model that no recipe describes."""
     refuse_pruned(out)
-    before = settings_of(out / "checkpoints")
+    before = settings_of(RunPaths(out).checkpoints)
     if before is None or before == settings:
         return
     changes = list(differences(before, settings))

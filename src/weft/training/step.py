@@ -1,7 +1,7 @@
 """One optimizer step on one window."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -14,13 +14,12 @@ from weft.foundation.config import Config
 from weft.foundation.errors import RunError
 from weft.foundation.randomness import derive, seeded
 from weft.foundation.values import Batch, Encoded, Part, Window
-from weft.penalties.base import OutputPenalty, Penalty, WeightPenalty
-from weft.surgery.base import Surgery
+from weft.penalties.base import OutputPenalty, WeightPenalty
 from weft.tasks.network import Network
 from weft.training.distributed import SOLO, Processes
+from weft.training.methods import Methods, Numerics
 from weft.training.per_task import ApartGradients, Conflicts
 from weft.training.prefetch import Ahead
-from weft.weighting.base import Weighting
 
 Place = tuple[int | str, ...]
 """of a forward pass: step, micro-batch, task or "all", and the process unless it is the first"""
@@ -76,45 +75,36 @@ class Step:
         self,
         network: Network,
         datasets: Mapping[str, Dataset],
-        weighting: Weighting,
         optimizer: torch.optim.Optimizer,
+        methods: Methods,
+        numerics: Numerics,
         *,
-        clip: float | None,
         seed: int,
-        device: torch.device,
-        precision: str = "fp32",
-        surgery: Surgery | None = None,
-        layer_factors: Mapping[str, Mapping[int, float]] | None = None,
-        penalties: Sequence[Penalty] = (),
         log: LogConfig | None = None,
         processes: Processes = SOLO,
     ) -> None:
-        """`layer_factors`: task -> layer -> what the task's gradient on that layer is multiplied by."""
         self.network = network
         self.ahead = Ahead(datasets)
-        self.weighting = weighting
         self.optimizer = optimizer
-        self.clip = clip
+        self.methods = methods
+        self.weighting = methods.weighting
+        self.numerics = numerics
+        self.device = numerics.device
         self.seed = seed
-        self.device = device
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self.mixed = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
         # fp16 gradients underflow unless the loss is scaled up; on overflow the scaler skips the step.
-        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
-        self.surgery = surgery
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=numerics.precision == "fp16")
         self.processes = processes
-        self.apart = ApartGradients(network, layer_factors or {}, processes)
-        self.keeps_apart = surgery is not None or bool(layer_factors)
-        """whether the update itself needs the tasks' gradients apart; if not, all tasks share one pass"""
+        self.apart = ApartGradients(network, methods.layer_factors, processes)
         self.log = log or LogConfig()
-        self.penalties = nn.ModuleList(penalties)
-        self.on_weights = [penalty for penalty in penalties if isinstance(penalty, WeightPenalty)]
-        self.on_outputs = [penalty for penalty in penalties if isinstance(penalty, OutputPenalty)]
-        for penalty in penalties:
+        self.penalties = nn.ModuleList(methods.penalties)
+        self.on_weights = [penalty for penalty in methods.penalties if isinstance(penalty, WeightPenalty)]
+        self.on_outputs = [penalty for penalty in methods.penalties if isinstance(penalty, OutputPenalty)]
+        for penalty in methods.penalties:
             penalty.prepare(network)
         # it pays on a CPU, and nothing but this process's lookups may add to a kept gradient
-        alone = not penalties and processes.count == 1
-        network.body.embeddings.tokens.keeps_gradient = alone and device.type == "cpu"
+        alone = not methods.penalties and processes.count == 1
+        network.body.embeddings.tokens.keeps_gradient = alone and self.device.type == "cpu"
 
     def __call__(self, window: Window, rate: float, share: float = 1.0) -> StepReport:
         """`rate` is the phase's rate at this step, and `share` what part of its highest that is."""
@@ -125,10 +115,10 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         conflicts = self._conflicts(window, slopes)
         totals = self._gradients(window, slopes)
-        if self.keeps_apart:
+        if self.methods.keep_apart:
             conflicts = self._measure() if self._is_logged(window) else None
             with seeded(self.seed, window.step, "all", "surgery"):
-                self.apart.combine(self.surgery)
+                self.apart.combine(self.methods.surgery)
             self.apart.forget()
         self._penalize()
         self.scaler.unscale_(self.optimizer)
@@ -157,7 +147,7 @@ class Step:
         remembers sees the raw losses: a regularizer's term is scaled with its task's loss, but is no part of it.
         """
         totals = Totals(torch.zeros_like(slopes), torch.zeros_like(slopes))
-        if self.keeps_apart:
+        if self.methods.keep_apart:
             self._backward_apart(window, slopes, totals)
         else:
             for parts in self.processes.share(window).micros:
@@ -171,7 +161,7 @@ class Step:
 
     def _over_all_processes(self, totals: Totals) -> None:
         """Losses, tokens and gradients of all shares; those on the body are summed already if they are kept apart."""
-        module: nn.Module = self.network.tasks if self.keeps_apart else self.network
+        module: nn.Module = self.network.tasks if self.methods.keep_apart else self.network
         self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
         tokens = totals.losses.new_tensor([totals.tokens], dtype=torch.float64)
         numbers = torch.cat([totals.losses.double(), totals.terms.double(), tokens])
@@ -223,7 +213,7 @@ class Step:
 
     def _conflicts(self, window: Window, slopes: Tensor) -> Conflicts | None:
         """Where the update itself takes one pass for all tasks, the log takes passes of its own and leaves no trace."""
-        if self.keeps_apart or not self._is_logged(window):
+        if self.methods.keep_apart or not self._is_logged(window):
             return None
         self._backward_apart(window, slopes, Totals(torch.zeros_like(slopes), torch.zeros_like(slopes)))
         found = self._measure()
@@ -296,15 +286,16 @@ class Step:
         """The norm of the whole gradient, before it is cut to `clip`."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
-        if self.clip is not None:
-            nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
+        if self.numerics.clip is not None:
+            nn.utils.clip_grads_with_norm_(self.parameters, self.numerics.clip, norm)
         return float(norm)
 
     def _training(self) -> list[tuple[str, nn.Parameter]]:
         return [(name, p) for name, p in self.network.named_parameters() if p.requires_grad]
 
     def _autocast(self) -> AbstractContextManager[object]:
-        return torch.autocast(self.device.type, self.mixed) if self.mixed is not None else nullcontext()
+        mixed = self.numerics.mixed
+        return torch.autocast(self.device.type, mixed) if mixed is not None else nullcontext()
 
     def _stop_on_bad_numbers(self, window: Window, totals: Totals, norm: float) -> None:
         objectives = (totals.losses + totals.terms).tolist()

@@ -8,7 +8,7 @@ from weft.foundation.parts import Exchangeable
 from weft.weighting.base import WeightingOptions
 from weft.weighting.dwa import DynamicWeightAverageConfig
 from weft.weighting.fixed import FixedConfig
-from weft.weighting.mean import MeanConfig
+from weft.weighting.mean import MeanWeightingConfig
 from weft.weighting.normalized import NormalizedConfig
 from weft.weighting.random import RandomConfig
 from weft.weighting.sum import SumConfig
@@ -16,7 +16,7 @@ from weft.weighting.uncertainty import UncertaintyConfig
 
 WeightingConfig = Annotated[
     SumConfig
-    | MeanConfig
+    | MeanWeightingConfig
     | FixedConfig
     | NormalizedConfig
     | UncertaintyConfig

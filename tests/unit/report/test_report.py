@@ -78,7 +78,7 @@ def test_curves_are_the_log(folder: Path) -> None:
     run = read_run(folder)
     found = learning.curves(run, "mood", "accuracy")
     assert found.dev_score.steps.tolist() == [0, 10, 20, 30, 40]
-    assert found.train_loss.values[0] == run.steps[0]["losses"]["mood"]
+    assert found.train_loss.values[0] == run.steps[0].losses["mood"]
     assert learning.strip(run).shape == (5, 40)
     assert (learning.strip(run) == 1).all()
 
@@ -190,7 +190,7 @@ def test_recipes_differ_where_they_differ() -> None:
         (lambda run: (run / "recipe.toml").unlink(), "is not a run folder"),
         (lambda run: (run / "recipe.toml").write_text("x = ["), "is not TOML"),
         (lambda run: (run / "metrics.jsonl").write_text("{}\n{broken\n"), "line 2: is damaged"),
-        (lambda run: (run / "result.json").write_text("{"), "result.json: is damaged"),
+        (lambda run: (run / "result.json").write_text("{"), "result.json: is not JSON"),
         (lambda run: (run / "predictions" / "mood.parquet").write_text("x"), "mood.parquet: is damaged"),
     ],
 )

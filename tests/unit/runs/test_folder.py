@@ -1,9 +1,13 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from weft.foundation.errors import UserError
 from weft.runs.folder import RunFolder
+from weft.runs.records import ConflictsRecord, read_log
+
+CONFLICTS = ConflictsRecord(step=1, norms={"a": 1.0}, cosines={})
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -28,24 +32,24 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
 
 def test_the_log_is_cut_back(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, resume=True)
-    run.log({"step": 1})
+    run.log(CONFLICTS)
     size = run.metrics_size()
-    run.log({"step": 2})
+    run.log(replace(CONFLICTS, step=2))
     run.cut_metrics(size)
-    run.log({"step": 3})
-    assert run.metrics.read_text() == '{"step": 1}\n{"step": 3}\n'
+    run.log(replace(CONFLICTS, step=3))
+    assert [record.step for record in read_log(run.paths.metrics)] == [1, 3]
     run.close()
 
 
 def test_a_folder_is_swapped_whole_and_a_cut_off_swap_is_mended(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, resume=True)
-    run.replace_folder("model", lambda folder: (folder / "a").write_text("1") and None)
-    run.replace_folder("model", lambda folder: (folder / "a").write_text("2") and None)
-    assert (run.model / "a").read_text() == "2"
+    run.replace_folder(run.paths.model, lambda folder: (folder / "a").write_text("1") and None)
+    run.replace_folder(run.paths.model, lambda folder: (folder / "a").write_text("2") and None)
+    assert (run.paths.model / "a").read_text() == "2"
     run.close()
-    run.model.rename(tmp_path / ".model.old")  # killed between the two renames
+    run.paths.model.rename(tmp_path / ".model.old")  # killed between the two renames
     RunFolder(tmp_path, resume=True).close()
-    assert (run.model / "a").read_text() == "2"
+    assert (run.paths.model / "a").read_text() == "2"
 
 
 LINKS = [".lock", "metrics.jsonl", "recipe.toml", "checkpoints", "mlflow.db", "model/weft.json"]
@@ -66,10 +70,10 @@ def test_a_symbolic_link_in_a_run_folder_is_rejected(tmp_path: Path, name: str) 
 def test_a_link_that_appears_later_is_not_followed(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run", resume=False)
     for name in ("metrics.jsonl", "recipe.toml"):
-        (run.path / name).symlink_to(tmp_path / "target")
+        (run.paths.folder / name).symlink_to(tmp_path / "target")
     with pytest.raises(OSError, match="symbolic links"):
-        run.log({"step": 1})
-    run.write_text("recipe.toml", "x")
+        run.log(CONFLICTS)
+    run.write_text(run.paths.recipe, "x")
     assert not (tmp_path / "target").exists()
     run.close()
 

@@ -7,7 +7,7 @@ import pytest
 from tests.tiny import recipe_content, write_recipe
 from weft.build import assemble
 from weft.foundation.errors import UserError
-from weft.study.format import Budget, load_study, parse_study, study_toml
+from weft.study.format import StudyBudget, load_study, parse_study, study_toml
 from weft.study.plan import arm_recipe, describe, plan_study, steps_of, with_settings
 
 STUDY = """
@@ -159,10 +159,10 @@ def test_dev_rows_that_differ_are_refused(place: Path, tiny: Path) -> None:
 def test_a_budget_of_examples_or_tokens_becomes_steps(place: Path) -> None:
     recipe = arm_recipe(load_study(written(place, STUDY)), "a")
     rows = sum(task.batch_size for task in recipe.tasks.values())
-    assert steps_of(recipe, Budget(examples=10 * rows)) in (10, 11)  # the last batch of a pass is short
-    assert steps_of(recipe, Budget(tokens=1)) == 1
+    assert steps_of(recipe, StudyBudget(examples=10 * rows)) in (10, 11)  # the last batch of a pass is short
+    assert steps_of(recipe, StudyBudget(tokens=1)) == 1
     alone = recipe.model_copy(update={"schedule": recipe.schedule.model_copy(update={"tasks": ("sentiment",)})})
-    assert steps_of(alone, Budget(examples=40)) in (10, 11, 12)
+    assert steps_of(alone, StudyBudget(examples=40)) in (10, 11, 12)
 
 
 def test_names_that_are_not_there() -> None:

@@ -9,7 +9,7 @@ from weft.foundation.config import parse
 from weft.foundation.errors import UserError
 from weft.foundation.shipped import shipped_texts
 from weft.recipes.recipe import load_recipe
-from weft.sweep.config import Budget, Prune, Range, Sweep, check_points, load_sweep, recipe_at
+from weft.sweep.config import Prune, Range, Sweep, SweepBudget, check_points, load_sweep, recipe_at
 
 DOCS = Path(__file__).parents[3] / "docs"
 HEAD = 'name = "s"\nbase = "recipe.toml"\n'
@@ -122,7 +122,7 @@ def test_the_grid_of_report_0() -> None:
     assert sweep.model_copy(update={"trials": 20}).planned == 20
 
 
-@pytest.mark.parametrize("config", [Sweep, Range, Budget, Prune])
+@pytest.mark.parametrize("config", [Sweep, Range, SweepBudget, Prune])
 def test_every_key_is_explained(config: type) -> None:
     page = (DOCS / "sweeps.md").read_text(encoding="utf-8")
     for key, field in config.model_fields.items():  # type: ignore[attr-defined]

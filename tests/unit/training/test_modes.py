@@ -31,8 +31,8 @@ def built(tiny: Path, **changes: Any) -> tuple[Step, Plan]:
 def gradients(step: Step, window: Window) -> None:
     """Leave a window's combined gradient on the parameters."""
     step._gradients(window, step.weighting.slopes(window.tasks, next(step.network.parameters())))
-    if step.keeps_apart:
-        step.apart.combine(step.surgery)
+    if step.methods.keep_apart:
+        step.apart.combine(step.methods.surgery)
 
 
 def test_every_mode_is_tried() -> None:

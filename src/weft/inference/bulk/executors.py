@@ -28,7 +28,7 @@ class Answerer:
         return self.format.part(self.work.table(self.model, block))
 
 
-class Executor(ABC):
+class BulkExecutor(ABC):
     """Shards are independent: their parts may come in any order. No more are taken than are worked on."""
 
     @abstractmethod
@@ -36,7 +36,7 @@ class Executor(ABC):
         """Each shard's number and what its part file holds."""
 
 
-class Local(Executor):
+class LocalBulkExecutor(BulkExecutor):
     """In this process."""
 
     def __init__(self, answer: Answerer) -> None:

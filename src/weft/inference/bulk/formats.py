@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from weft.data.cells import as_text
 from weft.foundation.errors import UserError
+from weft.foundation.records import without_nan
 from weft.foundation.sanitize import for_cell
-from weft.runs.folder import without_nan
 
 GROUP_BYTES = 16 << 20
 """size of a parquet file's row groups before they are compressed: parts are joined until they are as large"""

@@ -16,10 +16,10 @@ import pyarrow as pa
 from weft.foundation.errors import Interrupted, RunError, UserError
 from weft.foundation.own_code import code_digests
 from weft.inference.bulk import SHARD_ROWS
-from weft.inference.bulk.executors import Answerer, Executor, Local, Shard
+from weft.inference.bulk.executors import Answerer, BulkExecutor, LocalBulkExecutor, Shard
 from weft.inference.bulk.formats import choose_format
 from weft.inference.bulk.parts import Parts, parts_folder, read_manifest
-from weft.inference.bulk.texts import Facts, Texts
+from weft.inference.bulk.texts import BulkTexts, Facts
 from weft.inference.bulk.work import Work
 from weft.inference.model import Model, load
 from weft.runs.model_folder import model_digest
@@ -28,7 +28,7 @@ EXECUTORS = ("local", "ray")
 FORMAT = 2
 
 
-class Listener(Protocol):
+class BulkListener(Protocol):
     """Whoever wants to watch."""
 
     def started(self, done: int, rows: int) -> None: ...
@@ -36,7 +36,7 @@ class Listener(Protocol):
     def noted(self, message: str) -> None: ...
 
 
-class Quiet:
+class QuietBulk:
     """A listener that says nothing."""
 
     def started(self, done: int, rows: int) -> None: ...
@@ -45,7 +45,7 @@ class Quiet:
 
 
 @dataclass(frozen=True)
-class Job:
+class BulkJob:
     """What to do with which file, and where."""
 
     folder: Path
@@ -70,14 +70,14 @@ class Job:
             raise UserError(f"{self.output}: is the input; choose another output")
         choose_format(self.output, raw_csv=self.raw_csv)
 
-    def run(self, listener: Listener) -> int:
+    def run(self, listener: BulkListener) -> int:
         """Write the output and return its number of rows."""
         digest = model_digest(self.folder)
         model = load(self.folder, self.device, trust_code=self.trust_code)
         if model_digest(self.folder) != digest:
             raise UserError(f"{self.folder}: was changed while it was read; start again when its training has ended")
         executor = self._executor(model, digest)
-        texts = Texts(self.source, self.work.wishes(model), self.work.keep)
+        texts = BulkTexts(self.source, self.work.wishes(model), self.work.keep)
         identity = self._identity(texts, digest, model)
         before = read_manifest(self.output)
         facts = _known(before)
@@ -99,7 +99,9 @@ class Job:
             parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
         return rows
 
-    def _answer(self, texts: Texts, facts: Facts, parts: Parts, executor: Executor, listener: Listener) -> None:
+    def _answer(
+        self, texts: BulkTexts, facts: Facts, parts: Parts, executor: BulkExecutor, listener: BulkListener
+    ) -> None:
         rows = facts.rows
         missing = [number for number in range(self._count(rows)) if number not in parts]
         done = rows - sum(self._rows_in(number, rows) for number in missing)
@@ -121,15 +123,15 @@ class Job:
     def _rows_in(self, shard: int, rows: int) -> int:
         return min(self.shard_rows, rows - shard * self.shard_rows)
 
-    def _executor(self, model: Model, digest: str) -> Executor:
+    def _executor(self, model: Model, digest: str) -> BulkExecutor:
         form = choose_format(self.output, raw_csv=self.raw_csv)
         if self.executor == "local":
-            return Local(Answerer(model, self.work, form))
+            return LocalBulkExecutor(Answerer(model, self.work, form))
         from weft.inference.bulk.on_ray import OnRay
 
         return OnRay(self.folder, digest, self.device, self.work, form, self.trust_code)
 
-    def _identity(self, texts: Texts, digest: str, model: Model) -> dict[str, Any]:
+    def _identity(self, texts: BulkTexts, digest: str, model: Model) -> dict[str, Any]:
         """What decides the output: shards of anything else are of no use."""
         return code_digests(model.code) | {
             "format": FORMAT,

@@ -9,7 +9,7 @@ import torch
 from weft.foundation.cluster import connected, import_ray, last_line
 from weft.foundation.errors import RunError, UserError
 from weft.foundation.own_code import trusts_code
-from weft.inference.bulk.executors import Answerer, Executor, Shard
+from weft.inference.bulk.executors import Answerer, BulkExecutor, Shard
 from weft.inference.bulk.formats import Format
 from weft.inference.bulk.texts import Block
 from weft.inference.bulk.work import Work
@@ -36,7 +36,7 @@ class Worker:
         return self.answerer(block)
 
 
-class OnRay(Executor):
+class OnRay(BulkExecutor):
     """As many workers as fit, each with as many threads as torch has here: equal sums, so equal bytes."""
 
     def __init__(

@@ -53,7 +53,7 @@ class Facts:
     """the columns that pass through"""
 
 
-class Texts:
+class BulkTexts:
     """The texts of a csv, tsv, jsonl or parquet file in the columns of some tasks."""
 
     def __init__(self, path: Path, wishes: Mapping[str, Wish], keep: Keep = ()) -> None:

@@ -10,11 +10,11 @@ from weft.nn.pooling.base import PoolingOptions
 from weft.nn.pooling.cls import ClsConfig
 from weft.nn.pooling.lstm import LstmConfig
 from weft.nn.pooling.max import MaxConfig
-from weft.nn.pooling.mean import MeanConfig
+from weft.nn.pooling.mean import MeanPoolingConfig
 from weft.nn.pooling.pooler import PoolerConfig
 
 PoolingConfig = Annotated[
-    ClsConfig | PoolerConfig | MeanConfig | MaxConfig | AttentionConfig | LstmConfig,
+    ClsConfig | PoolerConfig | MeanPoolingConfig | MaxConfig | AttentionConfig | LstmConfig,
     Field(discriminator="name"),
     Exchangeable(PoolingOptions),
 ]

@@ -24,7 +24,7 @@ class Mean(Pooling):
         return (hidden * real).sum(dim=1) / real.sum(dim=1)
 
 
-class MeanConfig(PoolingOptions):
+class MeanPoolingConfig(PoolingOptions):
     name: Literal["mean"] = "mean"
 
     def build(self, body: Body) -> Mean:

@@ -17,7 +17,7 @@ METADATA_WORDS = {"source", "lang", "language", "split", "fold", "author", "user
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextColumns:
     columns: tuple[str, ...]
     why: str
     doubt: str | None = None
@@ -34,7 +34,7 @@ class Label:
     doubt: str | None = None
 
 
-def choose_texts(found: Profile) -> Texts:
+def choose_texts(found: Profile) -> TextColumns:
     candidates = [column for column in found.columns.values() if column.is_text]
     if not candidates:
         raise UserError(
@@ -44,24 +44,26 @@ def choose_texts(found: Profile) -> Texts:
     for one in candidates:
         for other in candidates:
             if _is_pair(one.name, other.name):
-                return Texts((one.name, other.name), f"{one.name} and {other.name} look like the two texts of a pair")
+                return TextColumns(
+                    (one.name, other.name), f"{one.name} and {other.name} look like the two texts of a pair"
+                )
     by_length = sorted(candidates, key=lambda column: -column.mean_words)
     longest, others = by_length[0], by_length[1:]
     if not others:
         doubt = f"{longest.name!r} holds lists, which are read as they are written, brackets included"
         is_list = longest.listed == longest.filled
-        return Texts((longest.name,), f"{longest.mean_words:.0f} words a row", doubt if is_list else None)
+        return TextColumns((longest.name,), f"{longest.mean_words:.0f} words a row", doubt if is_list else None)
     second = others[0]
     if longest.mean_words <= ALIKE_LENGTH * second.mean_words and shared_words(longest, second) >= ALIKE_WORDS:
         names = tuple(column.name for column in candidates if column in (longest, second))
-        return Texts(
+        return TextColumns(
             names,
             "two texts of similar length and vocabulary: a pair",
             f"{_quoted(names)} are alike in length and vocabulary and were taken for the two texts of a pair; "
             "if the task reads one text, delete `text2` and `reading`",
         )
     rest = [column.name for column in others]
-    return Texts(
+    return TextColumns(
         (longest.name,),
         f"{longest.mean_words:.0f} words a row; longer than {', '.join(rest)}",
         f"{_quoted(rest)} also hold{'s' if len(rest) == 1 else ''} text and will not be read; "

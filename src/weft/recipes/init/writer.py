@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS
-from weft.recipes.init.choices import Label, Texts, choose_kind, choose_labels, choose_texts
+from weft.recipes.init.choices import Label, TextColumns, choose_kind, choose_labels, choose_texts
 from weft.recipes.init.defaults import OPTIMIZER, dev_fraction, run_settings, task_settings
 from weft.recipes.init.profile import Profile, guess_encoding, profile
 
@@ -81,7 +81,7 @@ def _tasks(
     texts = choose_texts(found)
     asked = ask(f"{found.path.name}: text column", texts.columns[0], list(found.columns))
     if asked != texts.columns[0]:
-        texts = Texts((asked,), "as you said")
+        texts = TextColumns((asked,), "as you said")
     labels = choose_labels(found, texts.columns)
     if len(labels) == 1 and len(labels[0].columns) == 1:
         labels = [_asked(labels[0], found, texts, ask)]
@@ -99,7 +99,7 @@ def _tasks(
     return blocks
 
 
-def _asked(label: Label, found: Profile, texts: Texts, ask: Ask) -> Label:
+def _asked(label: Label, found: Profile, texts: TextColumns, ask: Ask) -> Label:
     possible = [column for column in found.columns if column not in texts.columns]
     column = ask(f"{found.path.name}: label column", label.columns[0], possible)
     if column == label.columns[0]:
@@ -108,7 +108,7 @@ def _asked(label: Label, found: Profile, texts: Texts, ask: Ask) -> Label:
     return Label((column,), kind, "as you said", why_kind)
 
 
-def _column_names(found: Profile, texts: Texts, labels: Sequence[Label]) -> dict[str, str]:
+def _column_names(found: Profile, texts: TextColumns, labels: Sequence[Label]) -> dict[str, str]:
     """How the recipe calls each column; those of a file without a header get names for what they are."""
     if found.layout.header:
         return {column: column for column in found.columns}
@@ -127,7 +127,7 @@ def _task(
     found: Profile,
     splits: dict[str, Path],
     base: Path,
-    texts: Texts,
+    texts: TextColumns,
     label: Label,
     names: dict[str, str],
     doubts: list[str],
@@ -156,7 +156,7 @@ def _task(
     return "\n".join([*lines, ""])
 
 
-def _bad_rows(found: Profile, texts: Texts, label: Label) -> list[str]:
+def _bad_rows(found: Profile, texts: TextColumns, label: Label) -> list[str]:
     """What to do with rows that cannot be used, where there are any. An empty list of labels is an answer."""
     empty = {column: found.columns[column].empty for column in (*texts.columns, *label.columns)}
     lines = []

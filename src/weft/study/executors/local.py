@@ -9,21 +9,21 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from weft.study.executors.base import Ended, Executor
-from weft.study.worker import Job, die_with, last_words, run_job
+from weft.study.executors.base import Ended, StudyExecutor
+from weft.study.worker import StudyJob, die_with, last_words, run_job
 
 PATIENCE = 60
 """seconds that a run has to save its state when it is asked to stop"""
 
 
-class Local(Executor):
+class LocalStudyExecutor(StudyExecutor):
     """Forks of a server that has imported everything and done nothing, so that a run starts fresh and at once."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Ended]:
+    def run(self, jobs: Sequence[StudyJob]) -> Iterator[Ended]:
         context = get_context("forkserver")
         context.set_forkserver_preload(["weft.study.worker"])
         waiting = list(jobs)
-        running: dict[Any, tuple[BaseProcess, Job]] = {}
+        running: dict[Any, tuple[BaseProcess, StudyJob]] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < self.jobs:
@@ -43,7 +43,7 @@ class Local(Executor):
                 process.kill()
 
 
-def _main(job: Job) -> None:
+def _main(job: StudyJob) -> None:
     os.setpgid(0, 0)  # Ctrl-C is for the study, which then asks its runs to stop
     parent = parent_process()
     assert parent is not None
@@ -51,7 +51,7 @@ def _main(job: Job) -> None:
     sys.exit(run_job(job))
 
 
-def _failure(code: int | None, job: Job) -> str | None:
+def _failure(code: int | None, job: StudyJob) -> str | None:
     if code is not None and code < 0:
         why = ", perhaps because the memory was full" if -code == signal.SIGKILL else ""
         return f"was killed by {signal.Signals(-code).name}{why}"

@@ -19,7 +19,7 @@ from tests.texts import WORDS
 from tests.tiny import write_rows
 from weft.foundation.errors import Interrupted, RunError, UserError
 from weft.inference.bulk.formats import FORMATS
-from weft.inference.bulk.job import Job
+from weft.inference.bulk.job import BulkJob
 from weft.inference.bulk.on_ray import OnRay, Worker
 from weft.inference.bulk.parts import parts_folder
 from weft.inference.bulk.work import Answers, Vectors, Work
@@ -82,8 +82,8 @@ def texts_file(folder: Path, ending: str = ".csv", second: bool = False, name: s
     return path
 
 
-def job(folder: Path, source: Path, output: Path, work: Work = Answers(("mood",)), **changes: Any) -> Job:  # noqa: B008
-    return Job(folder, work, source, output, **{"device": "cpu", "shard_rows": 7} | changes)
+def job(folder: Path, source: Path, output: Path, work: Work = Answers(("mood",)), **changes: Any) -> BulkJob:  # noqa: B008
+    return BulkJob(folder, work, source, output, **{"device": "cpu", "shard_rows": 7} | changes)
 
 
 @pytest.mark.parametrize("task", TASKS)

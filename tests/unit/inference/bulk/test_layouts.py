@@ -7,7 +7,7 @@ import pytest
 from weft.data.layout import PLAIN, Layout
 from weft.data.tables import reading_note
 from weft.foundation.errors import UserError
-from weft.inference.bulk.texts import Texts, Wish
+from weft.inference.bulk.texts import BulkTexts, Wish
 
 HEADERLESS = Layout(header=False, columns=("text", "label"), encoding="cp1252")
 
@@ -15,7 +15,7 @@ HEADERLESS = Layout(header=False, columns=("text", "label"), encoding="cp1252")
 def texts(path: Path, content: str, layout: Layout, *own: str, encoding: str = "utf-8") -> list[tuple[str, ...]]:
     path.write_bytes(content.encode(encoding))
     wishes = {"task": Wish(list(own or ("text",)), "error", layout)}
-    return [row for block in Texts(path, wishes).blocks(100) for row in zip(*block.sides["task"], strict=True)]
+    return [row for block in BulkTexts(path, wishes).blocks(100) for row in zip(*block.sides["task"], strict=True)]
 
 
 def test_a_model_of_files_without_a_header_reads_both_kinds(tmp_path: Path) -> None:
