@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.losses.base import LossOptions
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig

@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
+from weft.foundation.components import Component
 from weft.foundation.errors import UserError
-from weft.foundation.parts import Part
 from weft.kinds.labels import Labels
 from weft.nn.heads.base import Bounds
 
@@ -38,7 +38,7 @@ class Loss(nn.Module, ABC):
         """[n, classes] probabilities, or [n] numbers for a regression"""
 
 
-class LossOptions(Part):
+class LossOptions(Component):
     """The base of all config classes of losses."""
 
     @abstractmethod

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.penalties.base import PenaltyOptions
 from weft.penalties.bregman import BregmanConfig, BregmanWeightsConfig
 from weft.penalties.norms import L1Config, L2Config

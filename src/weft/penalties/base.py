@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from torch import Tensor, nn
 
-from weft.foundation.parts import Part
+from weft.foundation.components import Component
 
 Named = Sequence[tuple[str, nn.Parameter]]
 Divergence = Callable[[Tensor, Tensor], Tensor]
@@ -48,7 +48,7 @@ class OutputPenalty(Penalty):
         """`output` [n, k] and the earlier model's `before` [n, k] -> [n]"""
 
 
-class PenaltyOptions(Part):
+class PenaltyOptions(Component):
     """The base of all config classes of penalties: a `WeightPenalty` or an `OutputPenalty`."""
 
     @abstractmethod

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.regularizers.base import RegularizerOptions
 from weft.regularizers.r_drop import RDropConfig
 from weft.regularizers.smart import SmartConfig

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from weft.foundation.parts import Part
+from weft.foundation.components import Component
 from weft.kinds.labels import Labels
 
 Run = Callable[[Tensor, int], Tensor]
@@ -27,7 +27,7 @@ class Regularizer(nn.Module, ABC):
         """`embedded` [t, w] is what entered the body and `output` [n, k] what came out -> [n], weighted"""
 
 
-class RegularizerOptions(Part):
+class RegularizerOptions(Component):
     """The base of all config classes of regularizers."""
 
     @abstractmethod

@@ -25,7 +25,7 @@ class ClassRow:
 
 
 @dataclass(frozen=True)
-class Question:
+class BinaryCut:
     """Whether a row is of a class, of some classes, or has a label."""
 
     name: str
@@ -84,7 +84,7 @@ def class_rows(task: TaskRun) -> list[ClassRow]:
     ]
 
 
-def roc(question: Question) -> Roc:
+def roc(question: BinaryCut) -> Roc:
     false_positives, true_positives, _ = sk.roc_curve(question.true, question.scores)
     kept = np.unique(np.linspace(0, len(false_positives) - 1, ROC_POINTS).astype(int))
     auc = float(sk.roc_auc_score(question.true, question.scores))

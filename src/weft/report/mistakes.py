@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.report.sections import section_of
-from weft.report.sections.base import Case
+from weft.report.sections.base import MistakeCase
 from weft.runs.reader import TaskRun
 
 SHOWN = 5
@@ -37,12 +37,12 @@ class MistakeGroup:
 def groups(task: TaskRun) -> list[MistakeGroup]:
     """The worst mistakes of each kind, then the most confident ones, then rows whose label may be wrong."""
     section = section_of(task.kind)
-    errors = Case("Probable label errors", section.doubtful(task), section.errors(task))
+    errors = MistakeCase("Probable label errors", section.doubtful(task), section.errors(task))
     found = [_group(task, case) for case in (*section.cases(task), errors)]
     return [group for group in found if group.rows]
 
 
-def _group(task: TaskRun, case: Case) -> MistakeGroup:
+def _group(task: TaskRun, case: MistakeCase) -> MistakeGroup:
     section = section_of(task.kind)
     rows = np.flatnonzero(case.which)
     worst = rows[np.argsort(-case.order[rows], kind="stable")][:SHOWN]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.schedules.balanced import BalancedConfig
 from weft.schedules.base import ScheduleOptions
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig

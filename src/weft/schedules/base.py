@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from weft.foundation.components import Component
 from weft.foundation.errors import UserError
-from weft.foundation.parts import Part
 from weft.foundation.values import Rows
 from weft.schedules.streams import BatchStream, SampleStream
 
@@ -56,7 +56,7 @@ class Segment:
     ends_epoch: bool
 
 
-class ScheduleOptions(Part):
+class ScheduleOptions(Component):
     """The base of all config classes of schedules, and what every schedule can be told."""
 
     drop_last: bool = False

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.surgery.aligned_mtl import AlignedMTLConfig
 from weft.surgery.base import SurgeryOptions
 from weft.surgery.cagrad import CAGradConfig

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from weft.foundation.parts import Part
+from weft.foundation.components import Component
 
 GramianWeighting = Callable[[Tensor], Tensor]
 """Gramian [m, m] of the tasks' gradients -> combination weights [m]; the update follows `sum_i w_i g_i`."""
@@ -30,7 +30,7 @@ class Surgery:
         return self.weighting(exact / exact.trace()).to(gramian)
 
 
-class SurgeryOptions(Part):
+class SurgeryOptions(Component):
     """The base of all config classes of surgeries."""
 
     @abstractmethod

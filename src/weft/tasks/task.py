@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from weft.bodies.bert import Body
 from weft.bodies.dropout import drop_alike
+from weft.foundation.components import require_made
 from weft.foundation.errors import UserError
-from weft.foundation.parts import require_made
 from weft.foundation.values import Encoded
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import choose_metrics

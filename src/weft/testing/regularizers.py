@@ -31,7 +31,7 @@ def check_regularizer(config: RegularizerOptions) -> None:
             return torch.tanh(kept.view(ROWS, TOKENS, WIDTH) @ weights).sum(dim=1)
 
         regularizer = config.build()
-        where = f"{type(regularizer).__name__} on {labels.kind}"
+        where = f"{type(regularizer).__name__} on {labels.kind.name}"
         terms = []
         for _ in range(2):
             with torch.random.fork_rng(devices=[]):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.weighting.base import WeightingOptions
 from weft.weighting.dwa import DynamicWeightAverageConfig
 from weft.weighting.fixed import FixedConfig

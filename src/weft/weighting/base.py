@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from weft.foundation.parts import Part
+from weft.foundation.components import Component
 
 
 class Weighting(nn.Module, ABC):
@@ -49,7 +49,7 @@ class Weighting(nn.Module, ABC):
         return slopes
 
 
-class WeightingOptions(Part):
+class WeightingOptions(Component):
     """The base of all config classes of weightings."""
 
     @abstractmethod

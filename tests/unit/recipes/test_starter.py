@@ -2,14 +2,13 @@
 
 import csv
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-import weft
 from weft.data.splits import fold
+from weft.foundation.shipped import shipped_folder
 
-STARTER = Path(weft.__file__).parent / "starter"
+STARTER = shipped_folder("starter")
 TASKS = ("sentiment", "paraphrase", "similarity")
 
 

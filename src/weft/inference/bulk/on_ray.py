@@ -24,7 +24,7 @@ class Worker:
     """Loads the model once and answers shard after shard."""
 
     def __init__(
-        self, folder: Path, digest: str, device: str, work: Work, form: Format, trust_code: bool, threads: int
+        self, folder: Path, digest: str, device: str, work: Work, form: Format, threads: int, trust_code: bool = False
     ) -> None:
         torch.set_num_threads(threads)
         model = load(folder, device, trust_code=trust_code)
@@ -45,7 +45,7 @@ class OnRay(BulkExecutor):
         import_ray()
         self.threads = torch.get_num_threads()
         self.gpus = int(device.startswith("cuda"))
-        self.arguments = folder.resolve(), digest, device, work, form, trusts_code(trust_code), self.threads
+        self.arguments = folder.resolve(), digest, device, work, form, self.threads, trusts_code(trust_code)
 
     def parts(self, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
         with connected() as ray:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.nn.heads.base import HeadOptions
 from weft.nn.heads.cosine import CosineConfig, ReluCosineConfig, ScaledCosineConfig
 from weft.nn.heads.difference import DifferenceConfig

@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from weft.foundation.components import Component
 from weft.foundation.errors import UserError
-from weft.foundation.parts import Part
 
 Bounds = tuple[float, float] | None
 """the range of a head's numbers; None for logits and other numbers without bounds"""
@@ -53,7 +53,7 @@ class Head(nn.Module, ABC):
         """[n, outputs]: logits for classes, numbers for a regression"""
 
 
-class HeadOptions(Part):
+class HeadOptions(Component):
     """The base of all config classes of heads."""
 
     bounds: ClassVar[Bounds] = None

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from weft.foundation.parts import Exchangeable
+from weft.foundation.components import Exchangeable
 from weft.nn.pooling.attention import AttentionConfig
 from weft.nn.pooling.base import PoolingOptions
 from weft.nn.pooling.cls import ClsConfig

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from torch import Tensor, nn
 
 from weft.bodies.bert import Body
-from weft.foundation.parts import Part
+from weft.foundation.components import Component
 from weft.foundation.values import Encoded
 
 
@@ -30,7 +30,7 @@ class Pooling(nn.Module, ABC):
         """The same for `hidden` [n, l, w], where `mask` [n, l] is 1 for real tokens: for export"""
 
 
-class PoolingOptions(Part):
+class PoolingOptions(Component):
     """The base of all config classes of poolings."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ Which = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Case:
+class MistakeCase:
     """One way to be wrong."""
 
     title: str
@@ -62,7 +62,7 @@ class Section(ABC):
         """[n] whether a row counts as a mistake."""
 
     @abstractmethod
-    def cases(self, task: TaskRun) -> list[Case]:
+    def cases(self, task: TaskRun) -> list[MistakeCase]:
         """The ways to be wrong, in the order of the page."""
 
     @abstractmethod

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from weft.kinds.counted import Confusion, confusion
 from weft.report.chart import digits
-from weft.report.classes import Question, Thresholds, thresholds
+from weft.report.classes import BinaryCut, Thresholds, thresholds
 from weft.report.sections.base import Which
 from weft.report.sections.probability import ProbabilitySection, surest
 from weft.runs.reader import TaskRun
@@ -23,16 +23,16 @@ class ClassificationSection(ProbabilitySection):
     def thresholds(self, task: TaskRun) -> Thresholds | None:
         return thresholds(task) if len(task.names) == 2 else None
 
-    def curves(self, task: TaskRun) -> list[Question]:
+    def curves(self, task: TaskRun) -> list[BinaryCut]:
         """Two classes: one curve. More: each class against the others."""
         p, y = task.predictions, task.targets
         if len(task.names) == 2:
-            return [Question(task.names[task.one], p[:, task.one], y == task.one)]
+            return [BinaryCut(task.names[task.one], p[:, task.one], y == task.one)]
         return self.several_curves(task)
 
-    def several_curves(self, task: TaskRun) -> list[Question]:
+    def several_curves(self, task: TaskRun) -> list[BinaryCut]:
         """Of more than two classes."""
-        return [Question(name, task.predictions[:, i], task.targets == i) for i, name in enumerate(task.names)]
+        return [BinaryCut(name, task.predictions[:, i], task.targets == i) for i, name in enumerate(task.names)]
 
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
         return [(name, task.targets == i) for i, name in enumerate(task.names)]

@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.report.chart import digits
-from weft.report.classes import Question
+from weft.report.classes import BinaryCut
 from weft.report.sections.base import Which
 from weft.report.sections.probability import ProbabilitySection, surest
 from weft.runs.reader import TaskRun
 
 
 class MultilabelSection(ProbabilitySection):
-    def curves(self, task: TaskRun) -> list[Question]:
+    def curves(self, task: TaskRun) -> list[BinaryCut]:
         p, y = task.predictions, task.targets
-        return [Question(name, p[:, i], y[:, i] > 0.5) for i, name in enumerate(task.names)]
+        return [BinaryCut(name, p[:, i], y[:, i] > 0.5) for i, name in enumerate(task.names)]
 
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
         """By the first label of each row."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft.report.chart import Colour
-from weft.report.classes import Ordered, Question, ordered
+from weft.report.classes import BinaryCut, Ordered, ordered
 from weft.report.sections.base import Which
 from weft.report.sections.classification import ClassificationSection
 from weft.report.task_charts import Labelled
@@ -18,11 +18,11 @@ class OrdinalSection(ClassificationSection):
     def ordered(self, task: TaskRun) -> Ordered:
         return ordered(task)
 
-    def several_curves(self, task: TaskRun) -> list[Question]:
+    def several_curves(self, task: TaskRun) -> list[BinaryCut]:
         """One for each cut between classes."""
         p, y = task.predictions, task.targets
         above = [f"{name} or above" for name in task.names[1:-1]] + [task.names[-1]]
-        return [Question(name, p[:, i:].sum(axis=1), y >= i) for i, name in enumerate(above, start=1)]
+        return [BinaryCut(name, p[:, i:].sum(axis=1), y >= i) for i, name in enumerate(above, start=1)]
 
     def labelled(self, task: TaskRun) -> list[Labelled]:
         """In colours that have an order, too."""

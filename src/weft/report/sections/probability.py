@@ -11,8 +11,8 @@ from weft.evaluation.calibration import cross_fitted, fit_temperature, reliabili
 from weft.kinds.counted import Confusion
 from weft.kinds.probability import ProbabilityKind
 from weft.report.chart import Chart, Colour
-from weft.report.classes import ClassFindings, Ordered, Question, Thresholds, class_rows, roc
-from weft.report.sections.base import Case, Section, Which
+from weft.report.classes import BinaryCut, ClassFindings, Ordered, Thresholds, class_rows, roc
+from weft.report.sections.base import MistakeCase, Section, Which
 from weft.report.tables import plain_table
 from weft.report.task_charts import Labelled, calibration_chart, confusion_charts, roc_chart
 from weft.runs.reader import TaskRun
@@ -52,7 +52,7 @@ class ProbabilitySection(Section):
         return None
 
     @abstractmethod
-    def curves(self, task: TaskRun) -> list[Question]:
+    def curves(self, task: TaskRun) -> list[BinaryCut]:
         """The questions whose ROC is drawn."""
 
     def charts(self, task: TaskRun, found: ClassFindings) -> list[Chart]:
@@ -87,10 +87,10 @@ class ProbabilitySection(Section):
     def is_wrong(self, task: TaskRun) -> Which:
         return _any(task.chosen != task.targets)
 
-    def cases(self, task: TaskRun) -> list[Case]:
+    def cases(self, task: TaskRun) -> list[MistakeCase]:
         wrong = self.errors(task)
-        found = [Case(title, which, wrong) for title, which in self.confusions(task)]
-        return [*found, Case("Most confident mistakes", self.is_wrong(task), self.confidence(task))]
+        found = [MistakeCase(title, which, wrong) for title, which in self.confusions(task)]
+        return [*found, MistakeCase("Most confident mistakes", self.is_wrong(task), self.confidence(task))]
 
     @abstractmethod
     def confusions(self, task: TaskRun) -> Sequence[tuple[str, Which]]:

@@ -9,7 +9,7 @@ from rich.text import Text
 from weft.report import numbers
 from weft.report.chart import Chart, Colour, digits
 from weft.report.numbers import NumberFindings
-from weft.report.sections.base import Case, Section, Which
+from weft.report.sections.base import MistakeCase, Section, Which
 from weft.report.task_charts import Labelled, number_charts
 from weft.runs.reader import TaskRun
 
@@ -50,12 +50,12 @@ class RegressionSection(Section):
     def is_wrong(self, task: TaskRun) -> Which:
         return np.asarray(self.errors(task) > FIFTH * self.error_unit(task))
 
-    def cases(self, task: TaskRun) -> list[Case]:
+    def cases(self, task: TaskRun) -> list[MistakeCase]:
         """Off by one to two fifths of the range, and by more: 1 to 2 and more than 2 on a scale of 0 to 5."""
         fifth, gap = FIFTH * self.error_unit(task), self.errors(task)
         return [
-            Case(f"Off by {fifth:g} to {2 * fifth:g}", (gap > fifth) & (gap <= 2 * fifth), gap),
-            Case(f"Off by more than {2 * fifth:g}", gap > 2 * fifth, gap),
+            MistakeCase(f"Off by {fifth:g} to {2 * fifth:g}", (gap > fifth) & (gap <= 2 * fifth), gap),
+            MistakeCase(f"Off by more than {2 * fifth:g}", gap > 2 * fifth, gap),
         ]
 
     def doubtful(self, task: TaskRun) -> Which:

@@ -12,7 +12,7 @@ from weft.foundation.errors import UserError
 from weft.foundation.own_code import ADDRESS, Importer
 
 
-class Part(Config):
+class Component(Config):
     """The base of each room's config classes. A shipped part is found by its `name`, one's own by its address."""
 
     _use: str | None = PrivateAttr(default=None)
@@ -52,7 +52,7 @@ class Exchangeable:
     be a subclass of the room's `base`, and validates the table by it. Both are written back as they were read.
     """
 
-    def __init__(self, base: type[Part]) -> None:
+    def __init__(self, base: type[Component]) -> None:
         self.base = base
         self.names: set[str] = set()
         """of the shipped parts"""
@@ -77,7 +77,7 @@ class Exchangeable:
         return found.model_validate(named.model_extra, context=importer).used_as(named.use)
 
     def _write(self, part: Any, shipped: core_schema.SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
-        own = part.use if isinstance(part, Part | Unimported) else None
+        own = part.use if isinstance(part, Component | Unimported) else None
         if own is None:
             return shipped(part)
         return {"use": own} | part.model_dump(mode=info.mode, exclude_none=info.exclude_none)
@@ -97,7 +97,7 @@ class Exchangeable:
             raise ValueError(f"{address!r} has the name {name.default!r} of a shipped one; choose another name")
 
 
-def require_made(part: Part, made: object, kind: type, key: str) -> None:
+def require_made(part: Component, made: object, kind: type, key: str) -> None:
     """What a part of one's own builds must be what its room works with."""
     if part.use is not None and not isinstance(made, kind):
         raise UserError(

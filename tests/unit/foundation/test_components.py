@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
+from weft.foundation.components import Component, Exchangeable, Unimported, require_made
 from weft.foundation.config import Config, parse
 from weft.foundation.errors import UserError
 from weft.foundation.own_code import Importer, names_code, trusts_code
-from weft.foundation.parts import Exchangeable, Part, Unimported, require_made
 
 OWN = """
 from typing import Literal
 from pydantic import Field
-from tests.unit.foundation.test_parts import PartOptions
+from tests.unit.foundation.test_components import PartOptions
 
 __version__ = "3"
 number = 5
@@ -50,7 +50,7 @@ class Namesake(PartOptions):
 """
 
 
-class PartOptions(Part):
+class PartOptions(Component):
     @abstractmethod
     def build(self) -> object: ...
 
