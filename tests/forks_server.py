@@ -26,6 +26,7 @@ import weft.inference.bulk.job
 import weft.inference.model
 import weft.recipes.check
 import weft.recipes.init.writer
+import weft.report.live
 import weft.report.page
 from weft.evaluation import bootstrap
 from weft.inference import evaluate

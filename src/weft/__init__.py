@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from weft.api import embed_file, predict_file, train
     from weft.evaluation.scoring import Evaluation
     from weft.foundation.errors import Interrupted, RunError, UserError
-    from weft.inference.model import Model, Prediction, load
+    from weft.inference.model import Model, load
+    from weft.inference.prediction import Prediction
     from weft.recipes.recipe import Recipe, load_recipe
+    from weft.runs.reader import Run, open_run
+    from weft.study.reader import StudyFolder, open_study
 
     __version__: str
 
@@ -22,8 +25,12 @@ _HOMES = {
     "embed_file": "weft.api",
     "load": "weft.inference.model",
     "Model": "weft.inference.model",
-    "Prediction": "weft.inference.model",
+    "Prediction": "weft.inference.prediction",
     "Evaluation": "weft.evaluation.scoring",
+    "Run": "weft.runs.reader",
+    "open_run": "weft.runs.reader",
+    "StudyFolder": "weft.study.reader",
+    "open_study": "weft.study.reader",
     "Recipe": "weft.recipes.recipe",
     "load_recipe": "weft.recipes.recipe",
     "UserError": "weft.foundation.errors",
@@ -36,12 +43,16 @@ __all__ = [
     "Model",
     "Prediction",
     "Recipe",
+    "Run",
     "RunError",
+    "StudyFolder",
     "UserError",
     "__version__",
     "embed_file",
     "load",
     "load_recipe",
+    "open_run",
+    "open_study",
     "predict_file",
     "train",
 ]

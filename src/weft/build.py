@@ -8,6 +8,7 @@ import torch
 from weft.bodies.source import find_body
 from weft.bodies.weights import read_shape
 from weft.data.dataset import Dataset, label_column
+from weft.data.frames import GivenFrames
 from weft.data.labels import find_labels
 from weft.data.problems import BadRows
 from weft.data.remarks import remarks
@@ -36,14 +37,14 @@ from weft.training.step import Step
 from weft.weighting.base import Weighting
 
 
-def read_data(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, TaskData]:
-    """Every task's files, read, checked and tokenized."""
-    return {name: _read_task(recipe, name, tokenizer) for name in recipe.tasks}
+def read_data(recipe: Recipe, tokenizer: Tokenizer, frames: GivenFrames | None = None) -> dict[str, TaskData]:
+    """Every task's files, or the `frames` in their place, read, checked and tokenized."""
+    return {name: _read_task(recipe, name, tokenizer, frames) for name in recipe.tasks}
 
 
-def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
+def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFrames | None) -> TaskData:
     task = recipe.tasks[name]
-    files = task_files(recipe, name, tokenizer)
+    files = task_files(recipe, name, tokenizer, frames=frames)
 
     def labels_of(files: TaskFiles) -> Labels:
         column = label_column(task.data, files.open("train"))
@@ -59,7 +60,7 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer) -> TaskData:
         if "bad label" not in problems.counts:
             lenient = files.skipping_bad_rows()
             with suppress(UserError):  # if nothing can be said of the labels, the texts' problems are enough
-                column = label_column(task.data, lenient.open_path(problems.path))
+                column = label_column(task.data, lenient.open_source(problems.source))
                 problems.join(column.problems(labels_of(lenient)))
     raise BadRows(problems)
 
@@ -104,10 +105,12 @@ def assemble(
     device: str = "auto",
     trust_code: bool = False,
     processes: Processes = SOLO,
+    frames: GivenFrames | None = None,
 ) -> Assembly:
     """Turn a recipe into objects, or say what in it cannot be.
 
     `trust_code` allows the recipe to name code (`use`), which is imported here and nowhere before.
+    `frames` are rows that were given in Python.
     """
     recipe, code = recipe.with_code(trust_code, recipe.name)
     where = processes.device(choose_device(device))
@@ -119,7 +122,7 @@ def assemble(
     folder = find_body(recipe.body)
     tokenizer = Tokenizer.load(folder)
     tokenizer.require_fits(read_shape(folder).vocabulary)
-    data = read_data(recipe, tokenizer)
+    data = read_data(recipe, tokenizer, frames)
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
     }

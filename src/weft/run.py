@@ -6,6 +6,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from weft.build import assemble
+from weft.data.frames import GivenFrames
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.content import Content
 from weft.foundation.errors import RunError
@@ -38,15 +39,17 @@ def train_run(
     allow_trackers: Sequence[str] = (),
     trust_code: bool = False,
     processes: Processes = SOLO,
+    frames: GivenFrames | None = None,
 ) -> RunResult | None:
     """Train a recipe into a run folder and return what is in its result.json.
 
     `followers` get every record of the run's log as plain values, and may end the run by an exception of their own.
     `allow_trackers` are the addresses that the recipe may send its log to; `trust_code` allows it to name code. Of
     several `processes` each calls this; the first one alone writes and gets the result, the others None.
+    `frames` are rows that were given in Python.
     """
     with processes.agreement():
-        made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes)
+        made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes, frames=frames)
         recipe, network, plan = made.recipe, made.network, made.plan
         content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
         settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content, **code_digests(made.code)}

@@ -88,3 +88,13 @@ def test_serve_abuse(tiny: Path, tmp_path: Path) -> None:
     assert report["soak"]["statuses"]["200"] > 8
     assert {"400", "403", "413", "421"} <= {status for kind in report["soak"]["abusers"].values() for status in kind}
     assert all(milliseconds > 0 for milliseconds in report["stall_ms"].values())
+
+
+@pytest.mark.long
+def test_cold_start(tiny: Path, tmp_path: Path) -> None:
+    model = write_model(tiny, tmp_path, {"sentiment": {"like": "sentiment"}})
+    command = [sys.executable, str(ROOT / "benchmarks" / "cold_start.py"), "--model", str(model), "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert set(report["spread"]) == {"predict_vs_floor", "cpu_vs_floor", "load_vs_floor"}
+    assert all(report[key] > 0 for key in report["spread"])

@@ -25,6 +25,7 @@ from weft.study.executors import EXECUTORS
 from weft.study.executors.local import LocalStudyExecutor
 from weft.study.format import load_study
 from weft.study.plan import StudyPlan, plan_study
+from weft.study.reader import open_study
 from weft.study.runner import _job, run_study
 from weft.study.sharing import sharing_study
 
@@ -105,6 +106,16 @@ def test_a_study_answers_its_claims(straight: Path) -> None:
     page = (straight / "study.html").read_text()
     assert "a cosine &lt;matches&gt; a linear head" in page
     assert "default-src 'none'" in page
+
+
+def test_a_study_can_be_looked_at(straight: Path) -> None:
+    found = open_study(straight)
+    assert "a higher rate helps: " in repr(found)
+    assert list(found.result.arms) == list(json.loads((straight / "study.json").read_text())["arms"])
+    assert "a cosine &lt;matches&gt; a linear head" in found._repr_html_()
+    assert "<matches>" not in found._repr_html_()
+    with pytest.raises(UserError, match="is not a study"):
+        open_study(straight.parent)
 
 
 def test_a_resolved_study_is_the_same_study(straight: Path, plan: StudyPlan) -> None:

@@ -14,6 +14,7 @@ from weft.bodies.archive import load_archive, require_held
 from weft.bodies.bert import ACTIVATIONS, Body, BodyShape
 from weft.foundation.content import read_json
 from weft.foundation.errors import RunError, UserError
+from weft.foundation.start import shapes_alone
 
 # ours -> Hugging Face's. Several names on the right are stacked along the first axis, in that order.
 ONCE: dict[str, tuple[str, ...]] = {
@@ -207,7 +208,7 @@ def load_body(folder: Path, *, dropout: float | None = None, attention_dropout: 
     tensors, file = read_tensors(folder)
     require_held({name: t for name, t in tensors.items() if not _modern(name).startswith(NOT_BODY)}, file)
     state = from_hugging_face(tensors, shape.layers, str(file))
-    with torch.device("meta"):  # shapes alone: a config that lies about its size must not fill the memory
+    with shapes_alone():  # shapes alone: a config that lies about its size must not fill the memory
         planned = {name: parameter.shape for name, parameter in Body(shape).named_parameters()}
     for name, tensor in state.items():
         if tensor.shape != planned[name]:

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from weft.cli.terminal import SafeConsole
+from weft.report.live import SafeConsole
 
 
 def bar() -> "Bar":

@@ -18,9 +18,9 @@ def check(
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
     from weft.build import assemble
-    from weft.cli.terminal import SafeConsole
     from weft.recipes.check import examine
     from weft.recipes.recipe import load_recipe
+    from weft.report.live import SafeConsole
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
     console = SafeConsole()

@@ -26,9 +26,10 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")] = Path("runs/demo"),
 ) -> None:
     """Train the embedded default on the starter data and show what it learnt."""
-    from weft.cli.terminal import SafeConsole, Watcher, show_result
+    from weft.cli.terminal import show_result
     from weft.inference.model import load
     from weft.recipes.recipe import load_recipe
+    from weft.report.live import SafeConsole, Watcher
     from weft.run import train_run
     from weft.runs.folder import RunPaths
 

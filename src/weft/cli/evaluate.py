@@ -33,9 +33,10 @@ def evaluate(
         if not equals:
             raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
         files[task] = Path(path)
-    from weft.cli.terminal import SafeConsole, score_table
+    from weft.cli.terminal import score_table
     from weft.foundation.records import to_json
     from weft.inference.model import load
+    from weft.report.live import SafeConsole
 
     shown = "file" if files else split
     loaded = load(model, device, trust_code=trust_code)

@@ -20,8 +20,9 @@ def export(
 ) -> None:
     """Write a trained model for other libraries."""
     options.require_folder(data_dir)
-    from weft.cli.terminal import SafeConsole, score_table
+    from weft.cli.terminal import score_table
     from weft.export import export as write
+    from weft.report.live import SafeConsole
 
     console = SafeConsole()
     with console.status(f"writing {out}"):

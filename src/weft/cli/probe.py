@@ -23,9 +23,9 @@ def probe(
     options.require_split(split)
     from rich.table import Table
 
-    from weft.cli.terminal import SafeConsole
     from weft.inference import probe as probing
     from weft.inference.model import load
+    from weft.report.live import SafeConsole
     from weft.runs.folder import RunPaths
 
     found = probing.probe(load(model, device, trust_code=trust_code), split, data_dir)

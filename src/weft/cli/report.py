@@ -25,7 +25,7 @@ def report(
         raise UserError(f"-o {out}: there is no folder {out.parent}")
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures {figures}: is a file; name a folder")
-    from weft.cli.terminal import SafeConsole
+    from weft.report.live import SafeConsole
     from weft.report.page import write_page
     from weft.runs.reader import read_runs
 

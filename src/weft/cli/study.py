@@ -67,7 +67,7 @@ def run(
     if out is None and not plan_only:
         raise UserError("study: say with -o which folder the study goes into, or look at it with --plan")
     chosen = _executor(executor, jobs)
-    from weft.cli.terminal import SafeConsole
+    from weft.report.live import SafeConsole
     from weft.study.plan import describe, plan_study
     from weft.study.runner import run_study
 

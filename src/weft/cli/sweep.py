@@ -30,7 +30,7 @@ def sweep(
 ) -> None:
     """Search over keys of a recipe. Started again, it goes on; started beside itself, it shares the work."""
     options.require_folder(data_dir)
-    from weft.cli.terminal import SafeConsole
+    from weft.report.live import SafeConsole
     from weft.sweep.config import load_sweep
     from weft.sweep.search import run_sweep
 
@@ -59,7 +59,7 @@ class Terminal:
     """Follows the trials of this process."""
 
     def __init__(self, console: "Console") -> None:
-        from weft.cli.terminal import Watcher
+        from weft.report.live import Watcher
 
         class Trial(Watcher):
             """A note about the data would be the same for every trial: it is said once."""

@@ -1,120 +1,16 @@
-"""What a run looks like while it is watched: a live table in a terminal, plain lines in a log."""
+"""What commands print of scores, and of the end of a run."""
 
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.segment import Segment
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from weft.evaluation.scoring import Evaluation
 from weft.evaluation.table import shown
-from weft.foundation.sanitize import for_terminal
 from weft.kinds.metrics import METRICS, explain, title
+from weft.report.live import clock, marked
 from weft.runs.folder import RunPaths
 from weft.runs.records import RunResult, UntrainedScores
-from weft.training import checkpoint
-from weft.training.step import StepReport
-
-PLAIN_SECONDS = 15
-SMOOTH = 0.95
-"""how much of a shown number is its past: single batches jump too much to read"""
-
-
-class SafeConsole(Console):
-    """Shows what others wrote as plain text: no markup, and no control characters but those of its own styles."""
-
-    def __init__(self, *, stderr: bool = False, quiet: bool = False) -> None:
-        super().__init__(stderr=stderr, quiet=quiet, highlight=False, markup=False)
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(for_terminal(segment.text), segment.style)
-
-
-class Watcher:
-    """Follows a run on the terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.losses: dict[str, float] = {}
-        self.steps = 0
-        self.rate = 0.0
-        self.first = 0
-        """steps that were done before this process began"""
-        self.begun = self.last = self.spoke = time.perf_counter()
-        self.bar: Progress | None = None
-
-    def started(self, progress: checkpoint.Progress, steps: int) -> None:
-        self.steps = steps
-        self.begun = self.last = self.spoke = time.perf_counter()
-        self.first = progress.step
-        if progress.step == steps:
-            self.console.print(f"all {steps:,} steps are done: nothing is left to train")
-        elif progress.step:
-            self.console.print(f"going on after step {progress.step} of {steps}")
-        if self.console.is_terminal:
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                TaskProgressColumn(),
-                TextColumn("{task.fields[losses]}"),
-                TextColumn("{task.fields[speed]}"),
-                TimeRemainingColumn(),
-                console=self.console,
-                transient=True,
-            )
-            self.bar.start()
-            self.bar.add_task("training", total=steps, completed=progress.step, losses="", speed="")
-
-    def stepped(self, step: int, report: StepReport, seconds: float) -> None:  # noqa: ARG002
-        for task, loss in report.losses.items():
-            self.losses[task] = SMOOTH * self.losses.get(task, loss) + (1 - SMOOTH) * loss
-        now = time.perf_counter()
-        rate = report.tokens / (now - self.last)
-        self.rate = SMOOTH * (self.rate or rate) + (1 - SMOOTH) * rate
-        self.last = now
-        losses = "  ".join(f"{task} {loss:.3f}" for task, loss in self.losses.items())
-        speed = f"{self.rate:,.0f} tokens/s"
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=step, losses=losses, speed=speed)
-        elif now - self.spoke >= PLAIN_SECONDS or step == self.steps:
-            self.spoke = now
-            left = (now - self.begun) / (step - self.first) * (self.steps - step)  # evaluations so far included
-            self.console.print(
-                f"step {step}/{self.steps}  loss: {losses}  {speed}  about {clock(left)} left", soft_wrap=True
-            )
-
-    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
-        primary = "  ".join(
-            f"{marked(task, evaluation.untrained)} {_first(scores):.3f}" for task, scores in evaluation.scores.items()
-        )
-        mark = "  best so far" if is_best else ""
-        self.console.print(
-            f"after {evaluation.step:,} steps  {primary}  overall {evaluation.overall:.3f}{mark}", soft_wrap=True
-        )
-        self.last = time.perf_counter()  # the time it took is not the next step's
-
-    def noted(self, message: str) -> None:
-        self.console.print(f"note: {message}", style="yellow", soft_wrap=True)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-
-def clock(seconds: float) -> str:
-    """1:05, or 2:01:05 from an hour on"""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def _first(scores: Mapping[str, float]) -> float:
-    """The primary metric stands first."""
-    return next(iter(scores.values()))
 
 
 def score_table(
@@ -147,11 +43,6 @@ def score_table(
     cells = ["overall", ""] + ([shown(before_overall)] if before else [])
     table.add_row(*cells, shown(overall), "")
     return Group(table, *(Text(line, style="dim") for line in explain(measured, {})))
-
-
-def marked(task: str, untrained: Collection[str]) -> str:
-    """A task's name, with a word where it got no batch in this run."""
-    return f"{task} (not trained)" if task in untrained else task
 
 
 def show_result(console: Console, result: RunResult, run: RunPaths) -> None:

@@ -30,8 +30,9 @@ def train(
     """Train a recipe into a run folder."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
-    from weft.cli.terminal import SafeConsole, Watcher, show_result
+    from weft.cli.terminal import show_result
     from weft.recipes.recipe import load_recipe
+    from weft.report.live import SafeConsole, Watcher
     from weft.run import train_run
     from weft.runs.folder import RunPaths
     from weft.training.distributed import join

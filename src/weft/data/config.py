@@ -71,6 +71,8 @@ class DataConfig(Config):
     without words). Defaults to error, and to skip where `on_bad_rows` is skip."""
     hub: str | None = None
     """a data set of the model hub, such as "nyu-mll/glue:qqp"; train, dev and test then name its splits"""
+    given: tuple[Literal["train", "dev", "test"], ...] = ()
+    """set by weft: the splits whose rows were given in Python, by `weft.train(..., data=...)`"""
     preset: str | None = None
     """set by weft when the files come from a preset that is looked for in --data-dir"""
 
@@ -95,6 +97,11 @@ class DataConfig(Config):
     def layout(self) -> Layout:
         """How its files are written."""
         return Layout(self.quoting, self.encoding, self.header, self.columns)
+
+    def without_files(self) -> "DataConfig":
+        """The columns and rules alone: nothing about files, how they are written or where they are."""
+        files = {"train", "dev", "test", "hub", "preset", "given", "quoting", "header", "columns", "encoding"}
+        return DataConfig.model_validate(self.model_dump(exclude=files))
 
     @property
     def label_columns(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from weft.data.problems import Problems
 from weft.data.tokens import TokenizedFile
@@ -56,7 +55,7 @@ class LabelColumn:
 
     def distinct(self, kind: Kind) -> list[str]:
         """Every different cell, mapped."""
-        found = pc.unique(self.cells()).to_pylist()
+        found = self.cells().unique().to_pylist()
         return [kind.mapped(str(text), self.map) for text in found]
 
     def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
@@ -98,6 +97,8 @@ class FlagColumns(LabelColumn):
         """each column's label; a label map renames columns, or makes one label of several"""
 
     def cells(self) -> pa.ChunkedArray:
+        import pyarrow.compute as pc  # takes long to import, and a trained model does without
+
         return pc.binary_join_element_wise(*(self.file.strings(name) for name in self.columns), BETWEEN)
 
     def names(self, kind: Kind) -> list[str]:  # noqa: ARG002

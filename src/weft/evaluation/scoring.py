@@ -8,7 +8,8 @@ import numpy as np
 
 from weft.data.dataset import Dataset
 from weft.evaluation.plane import Plane
-from weft.evaluation.table import score_text
+from weft.evaluation.table import HEADER, score_rows, score_text
+from weft.foundation.notebook import html_table
 from weft.kinds.metrics import overall, score
 from weft.kinds.truth import Predictions
 
@@ -32,6 +33,9 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return score_text(self.scores, self.overall)
+
+    def _repr_html_(self) -> str:
+        return html_table("Evaluation", HEADER, score_rows(self.scores, self.overall))
 
 
 def scored(

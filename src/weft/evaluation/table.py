@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from weft.kinds.metrics import METRICS
 
-Scores = Mapping[str, Mapping[str, float]]
+Scores = Mapping[str, Mapping[str, float | None]]
 """task -> metric -> value, and `n` rows"""
+HEADER = ["task", "metric", "score", "rows"]
 
 
 def score_rows(scores: Scores, overall: float | None) -> list[list[str]]:
@@ -21,7 +22,7 @@ def score_rows(scores: Scores, overall: float | None) -> list[list[str]]:
 
 def score_text(scores: Scores, overall: float | None) -> str:
     """The same as plain text, numbers flush right."""
-    table = [["task", "metric", "score", "rows"], *score_rows(scores, overall)]
+    table = [HEADER, *score_rows(scores, overall)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(_line(row, widths) for row in table)
 

@@ -1,35 +1,33 @@
 """What a user loads: a trained body with its heads, ready to answer."""
 
-import math
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.bodies.weights import read_shape, saved_dtype
 from weft.data.dataset import Dataset
 from weft.data.empty import OnEmpty, answerable
-from weft.data.given import Given, column_names, sides_of, text_columns_of, texts_of
+from weft.data.frames import GivenFrames, Source, Table, frame_of
+from weft.data.given import Given, is_table, sides_of, texts_of
 from weft.data.layout import Layout
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
-from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
+from weft.foundation.notebook import html_table
 from weft.foundation.own_code import SourceFile
+from weft.foundation.start import NoRandomStart
 from weft.inference.engine import Engine, TorchEngine
 from weft.inference.evaluate import evaluate
 from weft.inference.joint import Ask
 from weft.inference.onnx_engine import OnnxEngine, is_onnx_folder
+from weft.inference.prediction import Prediction
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import choose_metrics
 from weft.runs.model_folder import model_folder, read_model
@@ -37,26 +35,6 @@ from weft.tasks.building import build_network, build_reader, planned_network, ta
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
 from weft.tasks.store import load_heads, require_planned_heads
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The answer for one row."""
-
-    task: str
-    label: str | list[str] | None
-    """the likeliest class; all labels that are more likely than not (multilabel); None for a regression or no answer"""
-    score: float
-    """the largest probability, or the predicted number in the label's own units; NaN where there is no answer"""
-    probabilities: dict[str, float] | None
-    """of every label; None for a regression"""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, where a row without an answer has null."""
-        score = None if math.isnan(self.score) else self.score
-        if self.probabilities is None:
-            return {"task": self.task, "score": score}
-        return vars(self) | {"score": score}
 
 
 class Model:
@@ -77,6 +55,8 @@ class Model:
         self.config = config
         self.labels = labels
         self.temperatures = dict(temperatures or {})
+        self.frames: GivenFrames = {}
+        """the splits that were given in Python, in the session that trained the model"""
         self.code = dict(code or {})
 
     @property
@@ -89,6 +69,14 @@ class Model:
         if not isinstance(self.engine, TorchEngine):
             raise UserError("an ONNX folder has no torch network; use the run folder that it was exported from")
         return self.engine.network
+
+    def __repr__(self) -> str:
+        return f"Model({self.config.name}: {', '.join(self.tasks)})"
+
+    def _repr_html_(self) -> str:
+        own = self.labels
+        rows = [[name, t.kind, t.reading, own[name].kind.expected(own[name])] for name, t in self.config.tasks.items()]
+        return html_table(f"Model {self.config.name}", ["task", "kind", "reading", "label"], rows)
 
     def columns(self, task: str) -> list[str]:
         """The text columns of a task's own files."""
@@ -153,7 +141,7 @@ class Model:
         """
         chosen = self.choose(tasks)
         one = isinstance(texts, str)
-        if column_names(texts) is None:  # a generator is used up by the first task that reads it
+        if not is_table(texts):  # a generator is used up by the first task that reads it
             texts, texts2 = texts_of(texts, "texts"), None if texts2 is None else texts_of(texts2, "texts2")
         paired = [task for task in chosen if len(self.columns(task)) == 2]
         if texts2 is not None and not paired:
@@ -161,6 +149,20 @@ class Model:
         asked = {task: sides_of(texts, texts2 if task in paired else None, self.columns(task)) for task in chosen}
         answers = self.answer(asked, on_empty)
         return {task: own[0] for task, own in answers.items()} if one else answers
+
+    def predict_frame(
+        self, frame: Table, tasks: str | Sequence[str] | None = None, *, on_empty: OnEmpty | None = None
+    ) -> Any:
+        """The same table with the answers of several tasks, all by default, from one pass.
+
+        A data frame of pandas or polars and an Arrow table give one of the same library; other tables give a pandas
+        data frame, or an Arrow table where pandas is not installed. Each task adds a column of its name: the label,
+        the list of labels (multilabel) or the number (regression). Tasks with labels add `TASK_score`, the largest
+        probability. A column of the input that has such a name becomes `input_NAME`. Missing texts are empty ones.
+        """
+        from weft.inference.tabular import predict_frame
+
+        return predict_frame(self, frame, tasks, on_empty)
 
     def answer(
         self, asked: Mapping[str, Sequence[Sequence[str]]], on_empty: OnEmpty | None = None
@@ -260,21 +262,20 @@ class Model:
             self._require(name)
         datasets: dict[str, Dataset] = {}
         metrics = {}
-        with tempfile.TemporaryDirectory() as folder:
-            for name in files or self.tasks:
-                source = task_files(self.config, name, self.tokenizer, Path(data_dir) if data_dir else None)
-                labels = self.labels[name]
-                if files:
-                    datasets[name] = _dataset(source, files[name], labels, Path(folder))
-                else:
-                    datasets[name] = source.dataset(split, labels)
-                metrics[name] = choose_metrics(labels, self.config.tasks[name].metrics, name)
+        for name in files or self.tasks:
+            labels = self.labels[name]
+            own = task_files(self.config, name, self.tokenizer, Path(data_dir) if data_dir else None, self.frames)
+            if files:
+                datasets[name] = own.dataset_of(_source(files[name], f"files[{name!r}]"), labels)
+            else:
+                datasets[name] = own.dataset(split, labels)
+            metrics[name] = choose_metrics(labels, self.config.tasks[name].metrics, name)
         return evaluate(self.engine, datasets, metrics)
 
     def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
         """The texts of each row of a split of the files it was trained with."""
         self._require(task)
-        source = task_files(self.config, task, self.tokenizer, data_dir)
+        source = task_files(self.config, task, self.tokenizer, data_dir, self.frames)
         dataset = source.dataset(split, self.labels[task])
         return [tuple(dataset.texts(row)) for row in range(len(dataset))]
 
@@ -302,16 +303,9 @@ class Model:
         return Prediction(task, *labels.kind.answer(labels, value))
 
 
-def _dataset(source: TaskFiles, given: Given, labels: Labels, folder: Path) -> Dataset:
-    """The rows of a file, or of a table whose cells are written to a file in `folder` first."""
-    if isinstance(given, str | Path):
-        return source.dataset_of(Path(given), labels)
-    path = folder / f"{source.task}.parquet"
-    try:
-        pq.write_table(pa.table(text_columns_of(given)), path)
-        return source.dataset_of(path, labels)
-    except UserError as error:
-        raise UserError(f"files[{source.task!r}]: {str(error).replace(str(path), 'the table')}") from None
+def _source(given: Given, name: str) -> Source:
+    """A file, or a table that messages call `name`."""
+    return Path(given) if isinstance(given, str | Path) else frame_of(given, name)
 
 
 def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) -> Model:
@@ -337,7 +331,8 @@ def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) 
 def _torch_engine(folder: Path, config: ModelConfig, labels: dict[str, Labels], device: str) -> Engine:
     where = choose_device(device)
     require_planned_heads(planned_network(config, labels, folder), folder)
-    network = build_network(config, labels, folder, saved_dtype(folder))
+    with NoRandomStart():
+        network = build_network(config, labels, folder, saved_dtype(folder))
     load_heads(network, folder)
     return TorchEngine(network.to(where).eval(), where)
 

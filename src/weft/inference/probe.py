@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.foundation.errors import UserError
-from weft.inference.model import Model, Prediction
+from weft.inference.model import Model
+from weft.inference.prediction import Prediction
 
 SHOWN = 5
 PAIRS = """he she|himself herself|man woman|men women|boy girl|boys girls|father mother|fathers mothers|dad mom

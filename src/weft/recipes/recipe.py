@@ -1,13 +1,15 @@
 """The recipe: one file that says everything about a run."""
 
+import copy
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, Field, model_validator
 
 from weft.bodies.source import find_body
+from weft.data.frames import SPLITS
 from weft.data.task_files import locate
 from weft.foundation.config import parse
 from weft.foundation.content import put, toml_text
@@ -85,14 +87,18 @@ class Recipe(ModelConfig):
 
 
 def load_recipe(
-    source: str | Path,
+    source: str | Path | Mapping[str, Any],
     *,
     settings: Sequence[str] = (),
     body: str | None = None,
     seed: int | None = None,
     data_dir: Path | None = None,
+    given: Mapping[str, Collection[str]] | None = None,
 ) -> Recipe:
-    """A recipe from a file or by its shipped name, with overrides, all of its paths made absolute."""
+    """A recipe from a file, by its shipped name or as a dictionary, with overrides, all of its paths made absolute.
+
+    `given` names, for each task whose rows are given in Python, the splits that are.
+    """
     file = find_recipe(source)
     content = file.content
     flags = {"seed": seed, "body": body}
@@ -106,11 +112,28 @@ def load_recipe(
             raise UserError(f"--set {setting}: {error}") from None
     if seed is not None:
         content["seed"] = seed
-    return resolve(parse_recipe(content, file.where), file.folder, data_dir, body)
+    recipe = with_given(parse_recipe(content, file.where), given or {})
+    return resolve(recipe, file.folder, data_dir, body)
 
 
-def find_recipe(source: str | Path) -> TomlFile:
-    """The plain content of a recipe, from a file or by its shipped name."""
+def with_given(recipe: Recipe, given: Mapping[str, Collection[str]]) -> Recipe:
+    """The same recipe where these splits of these tasks are given in Python: they replace all files of the task."""
+    tasks = dict(recipe.tasks)
+    for name, splits in given.items():
+        if name not in tasks:
+            raise UserError(f"data: the recipe has no task {name!r}; it has {', '.join(tasks)}")
+        data = tasks[name].data
+        if data.dev_fraction is not None and "dev" in splits:
+            raise UserError(f"tasks.{name}.data.dev_fraction: a dev split is given too; keep one of them")
+        chosen = tuple(split for split in SPLITS if split in splits)
+        tasks[name] = tasks[name].model_copy(update={"data": data.without_files().model_copy(update={"given": chosen})})
+    return recipe.model_copy(update={"tasks": tasks})
+
+
+def find_recipe(source: str | Path | Mapping[str, Any]) -> TomlFile:
+    """The plain content of a recipe, from a file, by its shipped name, or given as it is."""
+    if isinstance(source, Mapping):
+        return TomlFile("recipe", Path(), copy.deepcopy(dict(source)))
     return load_toml(source, "recipe", lambda name: find_shipped(name).text)
 
 

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from weft.evaluation.table import HEADER, score_rows, score_text
 from weft.foundation.errors import UserError
+from weft.foundation.notebook import html_table
 from weft.kinds import KINDS
 from weft.kinds.base import Kind
 from weft.kinds.metrics import METRICS
@@ -80,9 +82,9 @@ class TaskRun:
         return self.kind.shown(self.names, self.targets[row]), self.kind.shown(self.names, self.chosen[row])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
-    """All that a run folder tells."""
+    """All that a run folder tells; printed, it is a table of its best scores."""
 
     folder: Path
     label: str
@@ -132,6 +134,20 @@ class Run:
     def steps_done(self) -> int:
         return self.steps[-1].step if self.steps else 0
 
+    def __repr__(self) -> str:
+        best = self.best
+        return self._title if best is None else f"{self._title}\n{score_text(best.dev, best.overall)}"
+
+    def _repr_html_(self) -> str:
+        best = self.best
+        return html_table(self._title, HEADER, [] if best is None else score_rows(best.dev, best.overall))
+
+    @property
+    def _title(self) -> str:
+        state = "finished" if self.result is not None else "not finished"
+        best = f", best after step {self.best.step:,}" if self.best is not None else ""
+        return f"Run {self.label}: {state}, {self.steps_done:,} steps{best}"
+
     def metrics(self, task: str) -> list[str]:
         """A task's metrics, the primary one first."""
         if self.evaluations:
@@ -153,6 +169,11 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
         depth += 1
         labels = ["/".join(folder.resolve().parts[-depth:]) for folder in folders]
     return [read_run(folder, label) for folder, label in zip(folders, labels, strict=True)]
+
+
+def open_run(folder: str | Path) -> Run:
+    """A run folder, to look at in Python: recipe, evaluations, dev predictions; it may still be training."""
+    return read_run(Path(folder))
 
 
 def read_run(folder: Path, label: str | None = None) -> Run:

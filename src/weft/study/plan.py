@@ -169,9 +169,10 @@ def _plan_arm(
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},
         files={
-            str(dataset.file.source): sha256(dataset.file.source)
+            str(path): sha256(path)
             for own in made.data.values()
-            for dataset in (own.train, own.dev)
+            for path in (own.train.file.source, own.dev.file.source)
+            if isinstance(path, Path)  # a study has no rows but those of files
         }
         | {source.file: source.sha256 for source in made.code.values()},
         notes=made.notes,

@@ -9,20 +9,29 @@ from torch import Tensor, nn
 
 from weft.bodies.bert import Body
 from weft.bodies.weights import load_body, read_shape
+from weft.data.frames import GivenFrames
 from weft.data.readings import Reader
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import seeded
+from weft.foundation.start import shapes_alone
 from weft.kinds.labels import Labels
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
 from weft.tasks.task import build_task
 
 
-def task_files(config: ModelConfig, task: str, tokenizer: Tokenizer, data_dir: Path | None = None) -> TaskFiles:
+def task_files(
+    config: ModelConfig,
+    task: str,
+    tokenizer: Tokenizer,
+    data_dir: Path | None = None,
+    frames: GivenFrames | None = None,
+) -> TaskFiles:
     reader = build_reader(config, task, tokenizer)
-    return TaskFiles(task, config.tasks[task].data, reader, tokenizer, config.seed, data_dir)
+    own = (frames or {}).get(task)
+    return TaskFiles(task, config.tasks[task].data, reader, tokenizer, config.seed, data_dir, own)
 
 
 def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:
@@ -45,7 +54,7 @@ def build_network(
 def planned_network(config: ModelConfig, labels: Mapping[str, Labels], folder: Path) -> Network:
     """The same network with shapes alone: what a stranger's settings ask for must not fill the memory."""
     try:
-        with torch.device("meta"):
+        with shapes_alone():
             return _with_heads(Body(read_shape(folder)), config, labels, {})
     except (RuntimeError, TypeError, OverflowError) as error:  # sizes beyond what a tensor can have
         raise UserError(f"{folder}: asks for heads of an impossible size ({str(error).splitlines()[0]})") from None

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
-from weft.data.config import DataField
+from weft.data.config import DataConfig, DataField
 from weft.data.readings import Reading
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
@@ -47,8 +47,9 @@ class TaskConfig(Config):
 
     kind: KindName
     """what the labels are: one of several classes, of ordered classes, any of several labels, or a number"""
-    data: DataField
-    """a preset's name, or a table with the files and columns"""
+    data: DataField = DataConfig()
+    """A preset's name, or a table with the files and columns. Rows that are given in Python need columns alone, which
+    default to `text` and `label`."""
     reading: Reading = "single"
     """how texts become sequences: single, bi (each alone), cross (both in one), concat (cross without [SEP] between)"""
     layer: LayerChoice = None

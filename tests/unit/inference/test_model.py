@@ -248,11 +248,11 @@ def test_a_table_is_scored_like_its_file(tiny: Path, model: Model) -> None:
     assert model.evaluate(files={"same": frame}).scores == expected
     assert model.evaluate(files={"same": pa.Table.from_pandas(frame)}).scores == expected
     frame.loc[1, "a"] = None
-    with pytest.raises(UserError, match=r"files\['same'\]: the table:2: column 'a' is empty"):
+    with pytest.raises(UserError, match=r"row 1 of files\['same'\]: column 'a' is empty"):
         model.evaluate(files={"same": frame})
     for files, message in (
         ({"same": frame.drop(columns="b")}, "there is no column 'b'; the columns are 'a', 'dup'"),
-        ({"same": 5}, r"files\['same'\]: found an int, expected a file or a table"),
+        ({"same": 5}, r"files\['same'\]: found an int, expected a data frame"),
         (path, r"files: expected one for each task, such as files=\{'mood': ...\}"),
         ({"none": frame}, "the model has no task 'none'"),
     ):

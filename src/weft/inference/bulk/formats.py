@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weft.data.files import as_text
+from weft.data.cells import as_text
 from weft.foundation.errors import UserError
 from weft.foundation.records import without_nan
 from weft.foundation.sanitize import for_cell

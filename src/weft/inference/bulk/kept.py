@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weft.data.files import Row, as_text, require_columns
+from weft.data.cells import as_text
+from weft.data.files import Row, require_columns
 
 Keep = tuple[str, ...] | None
 """the columns that pass through; None for all of them"""

@@ -10,7 +10,8 @@ import pyarrow as pa
 from weft.data.empty import OnEmpty
 from weft.inference.bulk.kept import Keep, output_names
 from weft.inference.bulk.texts import Block, Wish
-from weft.inference.model import Model, Prediction
+from weft.inference.model import Model
+from weft.inference.prediction import Prediction
 
 
 class Work(ABC):
