@@ -1,0 +1,1 @@
+"""Everything that a run leaves on disk: formats, writers and readers."""
