@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from tests.contracts.registry import variants
-from weft.bodies.bert import Body, BodyShape
+from weft.bodies.body import Body
+from weft.bodies.shape import BodyShape
 from weft.data.labels import Labels
 from weft.foundation.values import Encoded
 from weft.losses import LossConfig

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 import weft
 from tests.contracts.registry import variants
-from weft.bodies.bert import Body, BodyShape
+from weft.bodies.body import Body
+from weft.bodies.shape import BodyShape
 from weft.data.labels import Labels
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import seeded

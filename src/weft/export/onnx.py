@@ -32,7 +32,7 @@ def write(source: Source, folder: Path) -> Outcome:
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
         _save_reading(source, reading, tasks, folder)
-    save_tokenizer(source.model.tokenizer, folder, "cross", source.max_length)
+    save_tokenizer(source, folder, "cross")
     seal(folder, read_settings(source.folder), {"to": "onnx"})
     exported = load(folder)
     for name in source.tasks:
@@ -55,7 +55,7 @@ def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantizatio
     files = [graph_file(folder, reading) for reading in by_reading(source)]
     before, size = load(folder).evaluate(data_dir=data_dir), sum(file.stat().st_size for file in files)
     for file in files:
-        to_int8(file, source.network.body.shape.layers)
+        to_int8(file, len(source.network.body.layers))
     settings = read_settings(source.folder)
     seal(folder, settings, {"to": "onnx", "quantize": "int8"})
     after = load(folder).evaluate(data_dir=data_dir)

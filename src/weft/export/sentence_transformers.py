@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from weft.export.classifier import misfit, output_layer, save_bert, save_classifier, unreadable
+from weft.export.classifier import misfit, output_layer, save_body, save_classifier, unreadable
 from weft.export.outcome import Outcome
 from weft.export.source import Source, write_json
 from weft.export.tokenizer_file import save_tokenizer
@@ -84,8 +84,8 @@ def _save_modules(source: Source, name: str, folder: Path, head: DenseLayers, se
     """Body, pooling and dense layers, each where the library looks for it; the last of `head` gives scores."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
-    save_bert(source.network.body, layers, folder)
-    save_tokenizer(source.model.tokenizer, folder, source.config(name).reading, source.max_length)
+    save_body(source.network.body, layers, folder)
+    save_tokenizer(source, folder, source.config(name).reading)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": source.max_length, "do_lower_case": False})
     write_json(folder / "config_sentence_transformers.json", settings)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]

@@ -38,7 +38,7 @@ def save_model(
 ) -> None:
     """The deliverable: opens in `transformers` as it is, and in weft with all tasks."""
     save_weights(network, folder)
-    tokenizer.save(folder)
+    tokenizer.save(folder, network.body.shape.positions, types=network.body.has_segments)
     tasks = {}
     for name in config.tasks:
         labels = network.task(name).labels

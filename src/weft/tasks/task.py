@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.bodies.dropout import drop_alike
 from weft.data.labels import Labels
 from weft.evaluation.metrics import choose_metrics
