@@ -81,12 +81,15 @@ def config_of(model_type: str, vocabulary: int, sizes: dict[str, Any]) -> Any:
     return AutoConfig.for_model(model_type, vocab_size=vocabulary, **sizes)
 
 
-def random_body(folder: Path, model_type: str, vocabulary: int, sizes: dict[str, Any]) -> PreTrainedModel:
-    """Saved by `transformers` itself."""
+def random_body(
+    folder: Path, model_type: str, vocabulary: int, sizes: dict[str, Any], norm: float = 0.0
+) -> PreTrainedModel:
+    """Saved by `transformers` itself; `norm` is the mean weight of its norms."""
     torch.manual_seed(0)
     model = AutoModel.from_config(config_of(model_type, vocabulary, sizes))
-    for parameter in model.parameters():  # its own start is too close to zero to tell mistakes apart
-        nn.init.normal_(parameter, std=0.08 if parameter.ndim > 1 else 0.3)
+    for name, parameter in model.named_parameters():  # its own start is too close to zero to tell mistakes apart
+        mean = norm if parameter.ndim == 1 and name.endswith("weight") else 0.0
+        nn.init.normal_(parameter, mean, std=0.08 if parameter.ndim > 1 else 0.3)
     model.save_pretrained(folder)
     return model.eval()
 
@@ -95,7 +98,7 @@ def write_family(folder: Path, model_type: str, **sizes: Any) -> Path:
     """A small body with a tokenizer; `sizes` replace those of `SMALL`."""
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = TOKENIZERS[model_type](folder)
-    random_body(folder, model_type, vocabulary, SMALL[model_type] | sizes)
+    random_body(folder, model_type, vocabulary, SMALL[model_type] | sizes, norm=1.0)  # texts must not look all alike
     return folder
 
 

@@ -40,14 +40,21 @@ def misfit(source: Source, name: str) -> str | None:
 
 def unreadable(source: Source, name: str) -> str | None:
     """Why others cannot read a task's states or outputs, whatever its pooling and head, or None."""
+    if (reason := out_of_reach(source, name)) is not None:
+        return reason
+    if source.task(name).loss.activation is None:
+        loss = source.config(name).chosen_loss.name
+        return f'loss = "{loss}" reads outputs neither by softmax nor by sigmoid'
+    return None
+
+
+def out_of_reach(source: Source, name: str) -> str | None:
+    """Why the states that a task reads are not the last of a body, or None."""
     layers, body = source.layers(name), source.network.body
     if layers is None:
         return 'layer = "mix" reads all layers'
     if not body.family.can_cut(layers, body.shape):
         return f"layer = {layers} is not the last state of a shorter {body.family.title}"
-    if source.task(name).loss.activation is None:
-        loss = source.config(name).chosen_loss.name
-        return f'loss = "{loss}" reads outputs neither by softmax nor by sigmoid'
     return None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from weft.export.classifier import misfit, output_layer, save_body, save_classifier, unreadable
+from weft.export.classifier import misfit, out_of_reach, output_layer, save_body, save_classifier, unreadable
 from weft.export.outcome import Outcome
 from weft.export.source import Source, write_json
 from weft.export.tokenizer_file import save_tokenizer
@@ -51,11 +51,9 @@ def refusal(source: Source, name: str) -> str | None:
         return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
     if type(task.pooling) not in MODES:
         return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
-    if config.reading == "bi":
-        return f'layer = "mix" reads all layers; {OTHER_TARGETS}' if source.layers(name) is None else None
-    if not isinstance(task.head, Linear | Mlp):
+    if config.reading != "bi" and not isinstance(task.head, Linear | Mlp):
         return f'head = "{config.head.name}" is not made of plain layers; {OTHER_TARGETS}'
-    reason = unreadable(source, name)
+    reason = out_of_reach(source, name) if config.reading == "bi" else unreadable(source, name)
     return None if reason is None else f"{reason}; {OTHER_TARGETS}"
 
 
