@@ -100,7 +100,7 @@ def _save_graph(graph: ReadingGraph | PairHeads, example: tuple[torch.Tensor, ..
     sizes: Any = tuple(dict.fromkeys(range(free), Dim.DYNAMIC) for _ in example)
     if isinstance(graph, PairHeads):
         sizes = (sizes,)  # its forward takes them as one tuple
-    with _quiet():
+    with _quiet(), torch.no_grad():  # with gradients, attention with a bias would be traced in another memory layout
         program = torch.onnx.export(
             graph.eval(),
             example,
