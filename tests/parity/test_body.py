@@ -160,3 +160,9 @@ def test_a_text_that_spells_the_padding_token_has_the_positions_of_transformers(
         expected = theirs(input_ids=ids, attention_mask=mask).last_hidden_state
         assert (body(encoded)[-1] - unpad(expected, encoded)).abs().max() < 1e-5
         assert (unpad(body.padded(ids, mask, torch.zeros_like(ids))[-1] - expected, encoded)).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_texts_far_longer_than_512_tokens(tmp_path: Path) -> None:
+    sizes = SMALL["modernbert"] | {"max_position_embeddings": 2048, "local_attention": 128}
+    compare_layers(tmp_path, "modernbert", 90, sizes, [1500, 7, 600, 2048])

@@ -84,8 +84,8 @@ def _input(source: Source, name: str) -> str:
         ),
         "bi": (
             "Two texts, each encoded by itself: `tokenizer(texts, second_texts)`. This folder's tokenizer writes "
-            f"`{_around(source, 'first')} {_around(source, 'second')}`; the model takes the row apart at the token types, so pass "
-            f"`token_type_ids`, and cuts each text to {longest} tokens."
+            f"`{_around(source, 'first')} {_around(source, 'second')}`; the model takes the row apart at the token "
+            f"types, so pass `token_type_ids`, and cuts each text to {longest} tokens."
         ),
     }
     masks = source.config(name).data.mask
