@@ -7,6 +7,7 @@ import pytest
 
 from tests.contracts.registry import variants
 from tests.contracts.test_registries import REGISTRIES
+from weft.bodies.registry import FAMILIES
 from weft.data.config import PRESETS, DataConfig
 from weft.evaluation.metrics import METRICS
 from weft.recipes.recipe import Recipe
@@ -37,6 +38,11 @@ def test_the_data_page_names_every_key_preset_and_metric() -> None:
     assert [key for key in DataConfig.model_fields if f"`{key}`" not in page and key != "preset"] == []
     assert [name for name in PRESETS if f"`{name}`" not in page] == []
     assert [name for name in METRICS if name not in page] == []
+
+
+def test_every_family_is_on_the_page_of_bodies() -> None:
+    page = (DOCS / "bodies.md").read_text(encoding="utf-8")
+    assert [name for name in FAMILIES if f"| `{name}` |" not in page] == []
 
 
 def test_every_key_has_a_help_text() -> None:

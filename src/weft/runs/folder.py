@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from weft.foundation.atomic import open_in_place, require_no_links, write_whole
+from weft.foundation.atomic import open_in_place, require_no_links, sync, write_whole
 from weft.foundation.errors import UserError
-from weft.foundation.atomic import sync
 
 
 class RunFolder:

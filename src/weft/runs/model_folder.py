@@ -47,7 +47,8 @@ def save_model(
     if config.calibrate:
         content["temperatures"] = _temperatures(evaluation, dev)
     write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
-    (folder / "README.md").write_text(model_card(config, evaluation, train, dev), encoding="utf-8")
+    card = model_card(config, network.body.family, evaluation, train, dev)
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.data.labels import Kind, Targets
-from weft.foundation.errors import UserError
 from weft.evaluation.metrics import DEFAULTS, METRICS
 from weft.evaluation.truth import Predictions, Truth, decide
 from weft.foundation.config import file_name
+from weft.foundation.errors import UserError
 
 
 @dataclass(frozen=True)
