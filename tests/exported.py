@@ -23,8 +23,9 @@ SECONDS = [" ".join(WORDS[(5 * n + 3 * k) % len(WORDS)] for k in range(1 + (n * 
 
 def write_model(tiny: Path, folder: Path, tasks: dict[str, dict[str, Any]], **changes: Any) -> Path:
     """A model folder. A task names the one of `recipe_content` that it starts `like`, and what it changes."""
-    body = write_body(folder / "body", positions=MAX_LENGTH)
-    content = recipe_content(tiny, body=str(body), max_length=MAX_LENGTH, **changes)
+    if "body" not in changes:
+        changes |= {"body": str(write_body(folder / "body", positions=MAX_LENGTH)), "max_length": MAX_LENGTH}
+    content = recipe_content(tiny, **changes)
     known = content["tasks"]
     content["tasks"] = {
         name: known[own["like"]] | {k: v for k, v in own.items() if k != "like"} for name, own in tasks.items()

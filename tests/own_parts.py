@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.foundation.values import Encoded
 from weft.kinds.labels import Labels
 from weft.losses.base import Loss, LossOptions, refuse

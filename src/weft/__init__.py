@@ -1,4 +1,4 @@
-"""weft fine-tunes one BERT body on many sentence tasks at once.
+"""weft fine-tunes one encoder on many sentence tasks at once.
 
 >>> import weft
 >>> weft.train("multitask", out="runs/first", data_dir="data")  # doctest: +SKIP

@@ -131,6 +131,7 @@ def assemble(
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
+    notes += type_notes(recipe, network)
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     network.to(where)
@@ -149,6 +150,18 @@ def assemble(
     return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
 
 
+def type_notes(recipe: Recipe, network: Network) -> list[str]:
+    """What to know of pairs if the body has no token types."""
+    pairs = [name for name, task in recipe.tasks.items() if task.reading == "cross"]
+    if not pairs or network.body.has_segments:
+        return []
+    title = network.body.family.title
+    return [
+        f"the body ({title}) has no token type embeddings: in {', '.join(pairs)}, read by cross, special tokens alone "
+        "separate the two texts, as in its pretraining"
+    ]
+
+
 def build_step(
     recipe: Recipe,
     data: dict[str, TaskData],
@@ -159,7 +172,7 @@ def build_step(
     processes: Processes = SOLO,
 ) -> Step:
     """The optimizer step of a recipe, with all methods that act in it."""
-    layers = network.body.shape.layers
+    layers = len(network.body.layers)  # sets of weights: layers that share theirs count as one
     modes = recipe.modes()
     for mode in modes:
         mode.check(layers)

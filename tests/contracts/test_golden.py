@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tests.contracts.registry import variants
-from weft.bodies.bert import Body, BodyShape
+from weft.bodies.body import Body
+from weft.bodies.shape import BodyShape
 from weft.foundation.values import Encoded
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels

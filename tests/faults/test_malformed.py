@@ -328,17 +328,17 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "no config": (body(lambda f: (f / "config.json").unlink()), "config.json: there is no such file"),
     "a config that is not JSON": (body(lambda f: cut(f / "config.json", 40)), "config.json: is not JSON"),
     "another architecture": (
-        config(model_type="roberta", architectures=["RobertaModel"]),
-        "config.json: model_type is 'roberta' (RobertaModel), expected 'bert'",
+        config(model_type="gpt2", architectures=["GPT2Model"]),
+        "config.json: model_type is 'gpt2' (GPT2Model); this architecture is not supported",
     ),
     "another architecture with a tokenizer of its own": (
         body(
             lambda f: (
-                (f / "config.json").write_text('{"model_type": "xlm-roberta"}'),
+                (f / "config.json").write_text('{"model_type": "xlnet"}'),
                 (f / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordLevel", "vocab": {"<s>": 0}}})),
             )
         ),
-        "config.json: model_type is 'xlm-roberta', expected 'bert'",
+        "config.json: model_type is 'xlnet'; this architecture is not supported",
     ),
     "a decoder": (config(is_decoder=True), "weft trains encoders only"),
     "an odd width": (config(hidden_size=17), "config.json: hidden_size 17 is not a multiple of 2 heads"),

@@ -47,6 +47,14 @@ def test_training_benchmarks(script: str, keys: set[str]) -> None:
 
 
 @pytest.mark.long
+def test_training_speed_of_a_shape() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "train_speed.py"), "--shape", "deberta-v3-small"]
+    done = subprocess.run([*command, "--steps", "1", "--rounds", "1"], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert set(report["spread"]) == {"vs_trainer_default", "vs_trainer_grouped", "share_of_matmul"}
+
+
+@pytest.mark.long
 def test_scale() -> None:
     """Memory is compared at sizes where a Python object for each row would show."""
     command = [sys.executable, str(ROOT / "benchmarks" / "scale.py"), "--rows-small", "4000", "--rows-large", "60000"]

@@ -10,6 +10,7 @@ import pytest
 import weft
 from tests.contracts.registry import variants
 from tests.contracts.test_registries import REGISTRIES
+from weft.bodies.registry import FAMILIES
 from weft.cli import COMMANDS
 from weft.data.config import PRESETS, DataConfig
 from weft.kinds import KINDS
@@ -102,6 +103,11 @@ def test_the_glossary_defines_each_term_once_and_pages_link_to_it() -> None:
     for term in "Body Task Reading Window Plan Recipe Study Arm Claim Surgery Weighting".split():
         assert term in headings
         assert f"(glossary.md#{term.lower()})" in others
+
+
+def test_every_family_is_on_the_page_of_bodies() -> None:
+    page = (DOCS / "bodies.md").read_text(encoding="utf-8")
+    assert [name for name in FAMILIES if f"| `{name}` |" not in page] == []
 
 
 def test_every_key_has_a_help_text() -> None:

@@ -4,9 +4,13 @@ Sequences of equal length form a group, wherever they lie among the tokens; insi
 products that need neither padding nor a mask. All tokens move into the order of their groups and back by one gather
 each, and what does not care where a group ends (dropout) runs once over all of them.
 
+A family may add a bias to the scores of each group: a window, a table of relative positions, or something that
+depends on queries and keys.
+
 Shapes: t tokens, h heads, d numbers a head; a group has b = sequences x heads blocks of length l.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,16 +22,37 @@ from torch import Tensor
 from weft.bodies.dropout import kept
 from weft.foundation.values import Encoded
 
+Bias = Callable[[int, Tensor, Tensor], Tensor | None]
+"""(number of the group, its queries and keys `[n, h, l, d]`) -> what is added to its scores, broadcastable to
+`[n, h, l, l]`; None for nothing"""
 
-def attention(qkv: Tensor, groups: "Groups", dropout: float) -> Tensor:
-    """Queries, keys and values `[t, 3 h d]` -> context `[t, h d]`."""
+
+def attention(
+    qkv: Tensor, groups: "Groups", dropout: float, bias: Bias | None = None, scale: float | None = None
+) -> Tensor:
+    """Queries, keys and values `[t, 3 h d]` -> context `[t, h d]`; `scale` of the scores defaults to `d ** -0.5`."""
+    parts: Tensor = _Enter.apply(qkv, groups)  # type: ignore[no-untyped-call]
+    queries, keys, values = map(groups.blocks, parts)
+    scale = parts.shape[2] ** -0.5 if scale is None else scale
+    added: list[Tensor | None] = [None] * len(queries)
+    if bias is not None:
+        for number, (q, k) in enumerate(zip(queries, keys, strict=True)):
+            own = bias(number, groups.by_head(q), groups.by_head(k))
+            added[number] = None if own is None else own.to(qkv.dtype)
+    context: Tensor
     if qkv.device.type == "cpu":
-        context: Tensor = _OnCpu.apply(qkv, groups, dropout)  # type: ignore[no-untyped-call]
-        return context
-    queries, keys, values = groups.enter(qkv, 3)
-    blocks = zip(groups.blocks(queries), groups.blocks(keys), groups.blocks(values), strict=True)
-    contexts = [F.scaled_dot_product_attention(q, k, v, dropout_p=dropout) for q, k, v in blocks]
-    return groups.leave(torch.cat([context.flatten(0, 1) for context in contexts])[None])
+        context = _OnCpu.apply(parts, groups, dropout, scale, *added)  # type: ignore[no-untyped-call]
+    else:
+        blocks = zip(queries, keys, values, added, strict=True)
+        contexts = [
+            F.scaled_dot_product_attention(
+                groups.by_head(q), groups.by_head(k), groups.by_head(v), own, dropout, scale=scale
+            )
+            for q, k, v, own in blocks
+        ]
+        context = torch.cat([context.flatten(0, 2) for context in contexts])[None]
+    left: Tensor = _Leave.apply(context, groups)  # type: ignore[no-untyped-call]
+    return left
 
 
 class Groups:
@@ -66,6 +91,10 @@ class Groups:
         pieces = rows.split([b * length for b, length in self.sizes])
         return [piece.view(b, length, -1) for piece, (b, length) in zip(pieces, self.sizes, strict=True)]
 
+    def by_head(self, block: Tensor) -> Tensor:
+        """`[b, l, ...] -> [sequences, heads, l, ...]`"""
+        return block.view(-1, self.heads, *block.shape[1:])
+
     def weights(self, flat: Tensor) -> list[Tensor]:
         """A flat tensor of all attention weights -> one `[b, l, l]` for each group"""
         pieces = flat.split(self.squares)
@@ -82,18 +111,46 @@ class Groups:
         return self._ways[parts]
 
 
+class _Enter(torch.autograd.Function):
+    """The way into the order of groups, whose gradient is the way back: autograd would add rows up one by one."""
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, groups: Groups) -> Tensor:
+        ctx.groups = groups
+        return groups.enter(qkv, 3)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.groups.leave(gradient), None
+
+
+class _Leave(torch.autograd.Function):
+    """The way back, of one part."""
+
+    @staticmethod
+    def forward(ctx: Any, context: Tensor, groups: Groups) -> Tensor:
+        ctx.groups = groups
+        return groups.leave(context)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.groups.enter(gradient, 1), None
+
+
 class _OnCpu(torch.autograd.Function):
     """Written out: torch's fused kernel cannot drop attention weights on a CPU, and autograd's bookkeeping for
     hundreds of small products costs more than the products."""
 
     @staticmethod
-    def forward(ctx: Any, qkv: Tensor, groups: Groups, dropout: float) -> Tensor:
-        parts = groups.enter(qkv, 3)
+    def forward(ctx: Any, parts: Tensor, groups: Groups, dropout: float, scale: float, *added: Tensor | None) -> Tensor:
         queries, keys, values = map(groups.blocks, parts)
-        scale = parts.shape[2] ** -0.5
-        scores, shares = qkv.new_empty(2, sum(groups.squares))
-        for q, k, score, share in zip(queries, keys, groups.weights(scores), groups.weights(shares), strict=True):
+        scores, shares = parts.new_empty(2, sum(groups.squares))
+        for q, k, own, score, share in zip(
+            queries, keys, added, groups.weights(scores), groups.weights(shares), strict=True
+        ):
             torch.baddbmm(score, q, k.transpose(1, 2), beta=0, alpha=scale, out=score)
+            if own is not None:
+                groups.by_head(score).add_(own)
             torch.ops.aten._softmax.out(score, -1, False, out=share)
         mask = kept(shares, dropout) if dropout else None
         dropped = shares if mask is None else torch.mul(shares, mask, out=scores)
@@ -101,17 +158,18 @@ class _OnCpu(torch.autograd.Function):
         for share, v, out in zip(groups.weights(dropped), values, groups.blocks(context[0]), strict=True):
             torch.bmm(share, v, out=out)
         ctx.save_for_backward(parts, shares, mask)
-        ctx.groups = groups
-        return groups.leave(context)
+        ctx.groups, ctx.scale = groups, scale
+        ctx.added = [None if own is None else own.shape for own in added]
+        return context
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         parts, shares, mask = ctx.saved_tensors
         groups: Groups = ctx.groups
         queries, keys, values = map(groups.blocks, parts)
         onward = torch.empty_like(parts)
         to_queries, to_keys, to_values = map(groups.blocks, onward)
-        context = groups.blocks(groups.enter(gradient, 1)[0])
+        context = groups.blocks(gradient[0])
         dropped = groups.weights(shares if mask is None else shares * mask)
         to_shares = torch.empty_like(shares)
         for share, v, g, to_v, to_share in zip(
@@ -121,7 +179,6 @@ class _OnCpu(torch.autograd.Function):
             torch.bmm(g, v.transpose(1, 2), out=to_share)
         if mask is not None:
             to_shares.mul_(mask)
-        scale = parts.shape[2] ** -0.5
         to_scores = torch.empty_like(shares)
         for q, k, share, to_share, to_score, to_q, to_k in zip(
             queries,
@@ -134,6 +191,12 @@ class _OnCpu(torch.autograd.Function):
             strict=True,
         ):
             torch.ops.aten._softmax_backward_data.out(to_share, share, -1, share.dtype, grad_input=to_score)
-            torch.baddbmm(to_q, to_score, k, beta=0, alpha=scale, out=to_q)
-            torch.baddbmm(to_k, to_score.transpose(1, 2), q, beta=0, alpha=scale, out=to_k)
-        return groups.leave(onward), None, None
+            torch.baddbmm(to_q, to_score, k, beta=0, alpha=ctx.scale, out=to_q)
+            torch.baddbmm(to_k, to_score.transpose(1, 2), q, beta=0, alpha=ctx.scale, out=to_k)
+        to_added = [
+            groups.by_head(to_score).sum_to_size(shape) if shape is not None and needed else None
+            for to_score, shape, needed in zip(
+                groups.weights(to_scores), ctx.added, ctx.needs_input_grad[4:], strict=True
+            )
+        ]
+        return onward, None, None, None, *to_added

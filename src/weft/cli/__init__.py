@@ -35,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Fine-tune one BERT body on many sentence tasks at once, and learn what helped.",
+    help="Fine-tune one encoder on many sentence tasks at once, and learn what helped.",
 )
 COMMANDS = (
     demo,

@@ -27,10 +27,7 @@ CLASSES = {
 def save_custom(source: ExportSource, name: str, folder: Path, **settings: Any) -> None:
     """The folder of one task, whatever it is made of; `settings` are the names of its outputs and the like."""
     config = source.config(name)
-    layers = source.layers(name)
-    shape = source.network.body.shape
-    if layers is not None:
-        shape = replace(shape, layers=layers)
+    shape = replace(source.network.body.shape, layers=_kept_layers(source, name))
     content = {
         "architectures": [CLASSES["AutoModelForSequenceClassification"].removeprefix(f"{CODE}.")],
         "auto_map": CLASSES,
@@ -45,19 +42,27 @@ def save_custom(source: ExportSource, name: str, folder: Path, **settings: Any) 
     # The tokenizer puts both texts of a bi task into one row, and the model takes them apart and cuts each by itself.
     # A row of twice the length leaves as much of each text as the model will keep, since the longer one is cut first.
     texts = 2 if config.reading == "bi" else 1
-    save_tokenizer(source.model.tokenizer, folder, config.reading, texts * source.max_length)
+    save_tokenizer(source, folder, config.reading, texts * source.max_length, types=True)
+
+
+def _kept_layers(source: ExportSource, name: str) -> int:
+    """All layers, unless those above the one that a task reads can be left out."""
+    layers, body = source.layers(name), source.network.body
+    return body.shape.layers if layers is None or not body.family.can_cut(layers, body.shape) else layers
 
 
 def task_settings(source: ExportSource, name: str) -> dict[str, Any]:
     """What `modeling_weft.py` must know: the recipe's tables, and what follows from labels."""
-    task, config = source.task(name), source.config(name)
+    task, config, body, layers = source.task(name), source.config(name), source.network.body, source.layers(name)
     labels: Labels = task.labels
     return {
         "name": name,
         "reading": config.reading,
         "max_length": source.max_length,
-        "sep": source.model.tokenizer.sep,
-        "layer": "mix" if source.layers(name) is None else None,  # of any other the body has no layer above it
+        "sep": source.model.tokenizer.template.after[-1],
+        "types": body.has_segments,
+        "drops_pooler": body.family.has_pooler,
+        "layer": "mix" if layers is None else None if layers == _kept_layers(source, name) else layers,
         "pooling": config.pooling.model_dump(mode="json"),
         "head": config.head.model_dump(mode="json"),
         "outputs": task.loss.outputs,

@@ -32,7 +32,7 @@ def write(source: ExportSource, folder: Path) -> Outcome:
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
         _save_reading(source, reading, tasks, folder)
-    save_tokenizer(source.model.tokenizer, folder, "cross", source.max_length)
+    save_tokenizer(source, folder, "cross")
     seal(folder, read_settings(source.folder), {"to": "onnx"})
     exported = load(folder)
     for name in source.tasks:
@@ -55,7 +55,7 @@ def quantize(source: ExportSource, folder: Path, data_dir: Path | None) -> Quant
     files = [graph_file(folder, reading) for reading in by_reading(source)]
     before, size = load(folder).evaluate(data_dir=data_dir), sum(file.stat().st_size for file in files)
     for file in files:
-        to_int8(file, source.network.body.shape.layers)
+        to_int8(file, len(source.network.body.layers))
     settings = read_settings(source.folder)
     seal(folder, settings, {"to": "onnx", "quantize": "int8"})
     after = load(folder).evaluate(data_dir=data_dir)
@@ -100,7 +100,7 @@ def _save_graph(graph: ReadingGraph | PairHeads, example: tuple[torch.Tensor, ..
     sizes: Any = tuple(dict.fromkeys(range(free), Dim.DYNAMIC) for _ in example)
     if isinstance(graph, PairHeads):
         sizes = (sizes,)  # its forward takes them as one tuple
-    with _quiet():
+    with _quiet(), torch.no_grad():  # with gradients, attention with a bias would be traced in another memory layout
         program = torch.onnx.export(
             graph.eval(),
             example,

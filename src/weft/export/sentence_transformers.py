@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from weft.export.classifier import misfit, output_layer, save_bert, save_classifier, unreadable
+from weft.export.classifier import misfit, out_of_reach, output_layer, save_body, save_classifier, unreadable
 from weft.export.outcome import Outcome
 from weft.export.source import ExportSource, own_code, write_json
 from weft.export.tokenizer_file import save_tokenizer
@@ -54,11 +54,9 @@ def refusal(source: ExportSource, name: str) -> str | None:
         return code
     if type(task.pooling) not in MODES:
         return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
-    if config.reading == "bi":
-        return f'layer = "mix" reads all layers; {OTHER_TARGETS}' if source.layers(name) is None else None
-    if not isinstance(task.head, Linear | Mlp):
+    if config.reading != "bi" and not isinstance(task.head, Linear | Mlp):
         return f'head = "{config.head.name}" is not made of plain layers; {OTHER_TARGETS}'
-    reason = unreadable(source, name)
+    reason = out_of_reach(source, name) if config.reading == "bi" else unreadable(source, name)
     return None if reason is None else f"{reason}; {OTHER_TARGETS}"
 
 
@@ -87,8 +85,8 @@ def _save_modules(source: ExportSource, name: str, folder: Path, head: DenseLaye
     """Body, pooling and dense layers, each where the library looks for it; the last of `head` gives scores."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
-    save_bert(source.network.body, layers, folder)
-    save_tokenizer(source.model.tokenizer, folder, source.config(name).reading, source.max_length)
+    save_body(source.network.body, layers, folder)
+    save_tokenizer(source, folder, source.config(name).reading)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": source.max_length, "do_lower_case": False})
     write_json(folder / "config_sentence_transformers.json", settings)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]

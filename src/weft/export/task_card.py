@@ -14,7 +14,7 @@ def save_task_card(source: ExportSource, name: str, folder: Path, *, custom_code
         "---\nlibrary_name: transformers\npipeline_tag: text-classification\ntags:\n- weft\n---\n",
         f"# {name}\n",
         f"The task `{name}` of {source.model.config.name}, trained and exported by weft.\n",
-        _code_remark(custom_code),
+        _code_remark(source, custom_code),
         f"## Use\n\n```python\n{_example(source, name, custom_code is not None)}```\n",
         f"## Input\n\n{_input(source, name)}\n",
         f"## Output\n\n{_output(source, name)}\n",
@@ -24,11 +24,11 @@ def save_task_card(source: ExportSource, name: str, folder: Path, *, custom_code
     (folder / "README.md").write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 
-def _code_remark(custom_code: str | None) -> str:
+def _code_remark(source: ExportSource, custom_code: str | None) -> str:
     if custom_code is None:
         return ""
     return (
-        f"This is not a plain `BertForSequenceClassification`: {custom_code}. "
+        f"This is not the plain sequence classifier of {source.network.body.family.title}: {custom_code}. "
         "The folder holds the code that it needs, `modeling_weft.py`, which imports torch and transformers alone. "
         "transformers runs it if you pass `trust_remote_code=True`; read it first.\n"
     )
@@ -72,13 +72,19 @@ def _input(source: ExportSource, name: str) -> str:
         ),
         "bi": (
             "Two texts, each encoded by itself: `tokenizer(texts, second_texts)`. This folder's tokenizer writes "
-            "`[CLS] first [SEP] [CLS] second [SEP]`; the model takes the row apart at the token types, so pass "
-            f"`token_type_ids`, and cuts each text to {longest} tokens."
+            f"`{_around(source, 'first')} {_around(source, 'second')}`; the model takes the row apart at the token "
+            f"types, so pass `token_type_ids`, and cuts each text to {longest} tokens."
         ),
     }
     masks = source.config(name).data.mask
     masked = f"\n\nTexts were masked in training ({', '.join(masks)}): mask yours in the same way." if masks else ""
     return forms[reading] + masked
+
+
+def _around(source: ExportSource, text: str) -> str:
+    """A text between its special tokens."""
+    template, spelled = source.model.tokenizer.template, source.model.tokenizer.rust.id_to_token
+    return " ".join([*map(str, map(spelled, template.before)), text, *map(str, map(spelled, template.after))])
 
 
 def _output(source: ExportSource, name: str) -> str:

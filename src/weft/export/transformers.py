@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.export.classifier import answer_settings, misfit, save_bert, save_classifier
+from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
 from weft.export.source import ExportSource, own_code
@@ -18,8 +18,8 @@ def write(source: ExportSource, folder: Path) -> Outcome:
     outcome.each(source, folder, _save_task, own_code)
     body, place = source.network.body, body_folder(source)
     (folder / place).mkdir()
-    save_bert(body, body.shape.layers, folder / place)
-    save_tokenizer(source.model.tokenizer, folder / place, "cross", source.max_length)
+    save_body(body, body.shape.layers, folder / place)
+    save_tokenizer(source, folder / place, "cross")
     outcome.written["the body"] = f"{place}/: AutoModel"
     return outcome
 

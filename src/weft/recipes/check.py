@@ -163,15 +163,21 @@ def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> 
     """From the matrix-multiply rate of this machine and the tokens of some windows."""
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
     per_step = np.mean([sum(w.count(task) * tokens[task] for task in w.tasks) for w in sample])
-    weights = sum(p.numel() for p in network.body.layers.parameters())
+    weights = layer_weights(network)
     return float(6 * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
 
 
 def estimate_scoring(network: Network, datasets: list[Dataset]) -> float:
     """Seconds for one evaluation: a forward pass over all rows."""
     tokens = sum(int(dataset.token_counts().sum()) for dataset in datasets)
-    weights = sum(p.numel() for p in network.body.layers.parameters())
+    weights = layer_weights(network)
     return float(2 * weights * tokens / (PAYS * multiply_rate(network.body.shape.width)))
+
+
+def layer_weights(network: Network) -> int:
+    """What a token is multiplied by in all layers; weights that they share count for each."""
+    body = network.body
+    return sum(p.numel() for p in body.layers.parameters()) * body.shape.layers // len(body.layers)
 
 
 def estimate_memory(network: Network, plan: Plan, tokens: dict[str, float]) -> float:

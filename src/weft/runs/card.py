@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from weft.bodies.family import Family
 from weft.data.dataset import Dataset
 from weft.evaluation.bootstrap import Interval, interval, resampled
 from weft.evaluation.scoring import Evaluation
@@ -16,25 +17,29 @@ from weft.tasks.config import ModelConfig
 
 
 def model_card(
-    recipe: ModelConfig, evaluation: Evaluation, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]
+    recipe: ModelConfig,
+    family: Family,
+    evaluation: Evaluation,
+    train: Mapping[str, Dataset],
+    dev: Mapping[str, Dataset],
 ) -> str:
     """README.md of a model folder."""
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
     parts = [
-        f"---\n{_metadata(recipe, evaluation, dev)}\n---\n",
+        f"---\n{_metadata(recipe, family, evaluation, dev)}\n---\n",
         f"# {for_markdown(recipe.name)}\n",
-        f"One BERT body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
+        f"One {family.title} body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
         f"fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
         f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
         f"## Data\n\n{_data(recipe, train, dev)}",
         f"## Limits\n\n{_limits(recipe)}",
-        f"## How to load it\n\n{_loading(recipe)}",
+        f"## How to load it\n\n{_loading(recipe, family)}",
         f"## Recipe\n\n```toml\n{_public_recipe(recipe)}```\n",
     ]
     return "\n".join(parts)
 
 
-def _metadata(recipe: ModelConfig, evaluation: Evaluation, dev: Mapping[str, Dataset]) -> str:
+def _metadata(recipe: ModelConfig, family: Family, evaluation: Evaluation, dev: Mapping[str, Dataset]) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
     results = [
@@ -57,7 +62,12 @@ def _metadata(recipe: ModelConfig, evaluation: Evaluation, dev: Mapping[str, Dat
         model_name=recipe.name,
         library_name="transformers",
         base_model=recipe.body if is_hub else None,
-        tags=["weft", "multi-task", "bert", *sorted({KINDS[task.kind].hub_task for task in recipe.tasks.values()})],
+        tags=[
+            "weft",
+            "multi-task",
+            family.model_type,
+            *sorted({KINDS[task.kind].hub_task for task in recipe.tasks.values()}),
+        ],
         metrics=sorted({result.metric_type for result in results}),
         eval_results=results or None,
     )
@@ -131,7 +141,7 @@ def _limits(recipe: ModelConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _loading(recipe: ModelConfig) -> str:
+def _loading(recipe: ModelConfig, family: Family) -> str:
     first = next(iter(recipe.tasks))
     second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
     parts = [part for task in recipe.tasks.values() for part in (task.pooling, task.head, task.chosen_loss)]
@@ -145,7 +155,7 @@ model = weft.load("."{trust})
 model.predict("{first}", ["..."]{second})
 ```
 {needed if addresses else ""}
-`transformers.AutoModel.from_pretrained` opens the same folder as a plain BERT body, without the heads.
+`transformers.AutoModel.from_pretrained` opens the same folder as a plain {family.title} body, without the heads.
 """
 
 

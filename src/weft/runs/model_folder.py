@@ -40,7 +40,7 @@ def save_model(
 ) -> None:
     """The deliverable: opens in `transformers` as it is, and in weft with all tasks."""
     save_weights(network, folder)
-    tokenizer.save(folder)
+    tokenizer.save(folder, network.body.shape.positions, types=network.body.has_segments)
     tasks = {}
     for name in config.tasks:
         tasks[name] = network.task(name).labels.content()
@@ -48,7 +48,8 @@ def save_model(
     if config.calibrate:
         content["temperatures"] = _temperatures(evaluation, dev)
     write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
-    (folder / "README.md").write_text(model_card(config, evaluation, train, dev), encoding="utf-8")
+    card = model_card(config, network.body.family, evaluation, train, dev)
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:

@@ -24,7 +24,7 @@ from weft.serving.refusals import Refusal, failure, json_response
 from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
 
-ABOUT = "One BERT body, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
+ABOUT = "One encoder, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
 REFUSALS = {
     400: "What was sent cannot be read, or is more than is allowed.",
     401: "The API key is missing or wrong.",

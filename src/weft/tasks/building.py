@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.bodies.weights import load_body, read_shape
 from weft.data.frames import GivenFrames
 from weft.data.readings import Reader
@@ -35,7 +35,7 @@ def task_files(
 
 
 def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:
-    return Reader(config.tasks[task].reading, tokenizer.cls, tokenizer.sep, config.max_length)
+    return Reader(config.tasks[task].reading, tokenizer.template, config.max_length)
 
 
 def build_network(
@@ -65,6 +65,11 @@ def _with_heads(
 ) -> Network:
     if config.max_length > body.shape.positions:
         raise UserError(f"max_length: found {config.max_length}, but the body has {body.shape.positions} positions")
+    if not config.segments and not body.has_segments:
+        raise UserError(
+            f"segments: found false, but the body is a {body.family.title} without token types, which has nothing to "
+            "leave out; remove the key"
+        )
     if not config.segments:
         body.leave_segments_out()
     tasks = []

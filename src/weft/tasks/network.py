@@ -6,7 +6,7 @@ from itertools import islice
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.foundation.values import Batch, Encoded
 from weft.tasks.task import Task
 

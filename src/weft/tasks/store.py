@@ -1,6 +1,7 @@
 """A network's weights on disk: the body in Hugging Face's layout, the heads beside it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -8,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.bodies.weights import to_hugging_face, write_config
 from weft.foundation.atomic import give_usual_mode
 from weft.foundation.errors import UserError
@@ -33,13 +34,14 @@ def head_tensors(network: Network) -> dict[str, Tensor]:
 def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:
     """A body under Hugging Face's names; its first `layers` alone if they are given."""
     kept = body.shape.layers if layers is None else layers
-    dropped = tuple(f"layers.{k}." for k in range(kept, body.shape.layers))
+    dropped = tuple(f"layers.{k}." for k in range(kept, body.shape.layers) if len(body.layers) > 1)
     # parameters and persistent buffers; `to_hugging_face` fails if one of them has no place in the file
     state = {name: tensor.detach().cpu() for name, tensor in body.state_dict().items() if not name.startswith(dropped)}
-    if not body.embeddings.use_segments:  # others embed the second text as type 1, which must mean the same
+    if body.has_segments and not body.embeddings.use_segments:
+        # others embed the second text as type 1, which must mean the same
         types = state["embeddings.segments.weight"]
         state["embeddings.segments.weight"] = types[:1].repeat(len(types), 1)
-    return to_hugging_face(state, kept)
+    return to_hugging_face(state, replace(body.shape, layers=kept))
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.bodies.dropout import drop_alike
 from weft.foundation.components import require_made
 from weft.foundation.errors import UserError

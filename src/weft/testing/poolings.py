@@ -2,7 +2,8 @@
 
 import torch
 
-from weft.bodies.bert import Body, BodyShape
+from weft.bodies.body import Body
+from weft.bodies.shape import BodyShape
 from weft.foundation.values import Encoded
 from weft.nn.pooling.base import PoolingOptions
 from weft.testing.configs import check_config, require, require_close

@@ -56,7 +56,7 @@ def build_optimizer(
     A group moves at a `factor` of the phase's rate or, where it has a `peak` of its own, at the phase's share of that.
     Parameters that do not train in the present phase have no gradient, and AdamW leaves what has no gradient alone.
     """
-    layers = network.body.shape.layers
+    layers = len(network.body.layers)  # sets of weights: layers that share theirs count as one
     if config.layer_factors is not None and len(config.layer_factors) != layers:
         raise UserError(
             f"optimizer.layer_factors: found {len(config.layer_factors)} factors, but the body has {layers} layers"

@@ -130,7 +130,7 @@ class ApartGradients:
         if not self._tokens:
             return self._buffer.new_zeros(m, m)
         union, places = torch.cat([ids for ids, _ in self._tokens]).unique(return_inverse=True)
-        together = self._buffer.new_zeros(m, len(union), self.network.body.shape.width)
+        together = self._buffer.new_zeros(m, len(union), self._table().embedding_dim)
         for own, (_, rows), place in zip(
             together, self._tokens, places.split([len(ids) for ids, _ in self._tokens]), strict=True
         ):

@@ -72,10 +72,10 @@ def test_a_hub_id_is_read_from_the_hubs_own_cache(tmp_path: Path, monkeypatch: p
     assert load_body(folder).shape.layers == 2
 
 
-def write_roberta(folder: Path) -> Path:
-    """What a RoBERTa checkpoint has beside its weights: no [CLS] in its vocabulary."""
+def write_gpt(folder: Path) -> Path:
+    """What a checkpoint of an unknown family has beside its weights."""
     folder.mkdir(parents=True)
-    config = {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], "vocab_size": 5}
+    config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 5}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     vocabulary = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}
     RustTokenizer(BPE(vocabulary, [], unk_token="<unk>")).save(str(folder / "tokenizer.json"))
@@ -83,11 +83,11 @@ def write_roberta(folder: Path) -> Path:
 
 
 def test_another_architecture_is_named(tmp_path: Path) -> None:
-    folder = write_roberta(tmp_path / "roberta")
+    folder = write_gpt(tmp_path / "gpt")
     with pytest.raises(UserError) as error:
         find_body(str(folder))
-    assert str(error.value).startswith(f"{folder / 'config.json'}: model_type is 'roberta' (RobertaForMaskedLM)")
-    assert "expected 'bert'" in str(error.value)
+    assert str(error.value).startswith(f"{folder / 'config.json'}: model_type is 'gpt2' (GPT2LMHeadModel)")
+    assert "Expected one of bert, roberta" in str(error.value)
 
 
 def test_another_architecture_on_the_hub_is_named_before_the_rest_is_fetched(
@@ -104,19 +104,19 @@ def test_another_architecture_on_the_hub_is_named_before_the_rest_is_fetched(
         return real(name, allow_patterns=allow_patterns)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", spy)
-    hub_cache(tmp_path / "hub", "somebody/tiny-roberta", write_roberta(tmp_path / "roberta"))
+    hub_cache(tmp_path / "hub", "somebody/tiny-gpt", write_gpt(tmp_path / "gpt"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     with pytest.raises(UserError) as error:
-        find_body("somebody/tiny-roberta")
-    assert str(error.value).startswith("body 'somebody/tiny-roberta': ")
-    assert "model_type is 'roberta' (RobertaForMaskedLM), expected 'bert'" in str(error.value)
+        find_body("somebody/tiny-gpt")
+    assert str(error.value).startswith("body 'somebody/tiny-gpt': ")
+    assert "model_type is 'gpt2' (GPT2LMHeadModel); this architecture is not supported" in str(error.value)
     assert asked == [["config.json"]]
 
 
 def test_a_body_on_the_hub_without_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
-    write_roberta(tmp_path / "bare")
+    write_gpt(tmp_path / "bare")
     (tmp_path / "bare" / "config.json").unlink()
     hub_cache(tmp_path / "hub", "somebody/bare", tmp_path / "bare")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))

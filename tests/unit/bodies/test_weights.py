@@ -6,7 +6,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.tiny import write_body
-from weft.bodies.bert import Body, BodyShape
+from weft.bodies.body import Body
+from weft.bodies.registry import FAMILIES
+from weft.bodies.shape import BodyShape
 from weft.bodies.weights import from_hugging_face, load_body, read_shape, to_hugging_face
 from weft.foundation.errors import RunError, UserError
 from weft.tasks.store import body_tensors
@@ -16,8 +18,8 @@ SMALL = BodyShape(vocabulary=11, width=8, layers=2, heads=2, inner=12, positions
 
 def test_names_go_there_and_back() -> None:
     state = {name: p.detach() for name, p in Body(SMALL).named_parameters()}
-    theirs = to_hugging_face(state, SMALL.layers)
-    back = from_hugging_face(theirs, SMALL.layers, "test")
+    theirs = to_hugging_face(state, SMALL)
+    back = from_hugging_face(theirs, SMALL, "test")
     assert back.keys() == state.keys()
     assert all(torch.equal(back[name], state[name]) for name in state)
     assert len(theirs) == 2 * 16 + 5 + 2
@@ -34,7 +36,7 @@ def test_old_spellings_are_understood(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").unlink()
     torch.save(old, tmp_path / "pytorch_model.bin")
     body = load_body(tmp_path)
-    expected = from_hugging_face(modern, 2, "test")
+    expected = from_hugging_face(modern, body.shape, "test")
     assert all(torch.equal(p, expected[name]) for name, p in body.named_parameters())
 
 
@@ -45,12 +47,16 @@ def test_a_checkpoint_without_a_pooler_keeps_the_random_one(tmp_path: Path) -> N
     assert load_body(tmp_path).pooler.weight.std() > 0
 
 
-@pytest.mark.parametrize("found", ["roberta", "deberta-v2", "gpt2", "distilbert"])
-def test_another_architecture_is_refused_by_name(tmp_path: Path, found: str) -> None:
+@pytest.mark.parametrize("found", ["gpt2", "deberta", "xlnet", ["bert"], None])
+def test_an_unknown_architecture_is_rejected_with_the_known_ones(tmp_path: Path, found: object) -> None:
     write_body(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": found}), encoding="utf-8")
-    with pytest.raises(UserError, match=f"model_type is '{found}', expected 'bert'"):
+    with pytest.raises(UserError) as error:
         load_body(tmp_path)
+    assert f"model_type is {found!r}; this architecture is not supported. Expected one of bert, roberta," in str(
+        error.value
+    )
+    assert all(known in str(error.value) for known in FAMILIES)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.foundation.components import Component
 from weft.foundation.values import Encoded
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling, PoolingOptions
 

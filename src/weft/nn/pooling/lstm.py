@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling, PoolingOptions, by_run
 

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
 from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling, PoolingOptions
 

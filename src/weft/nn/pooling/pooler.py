@@ -1,11 +1,12 @@
-"""BERT's own pooler."""
+"""The body's own pooler, where its family has one."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from weft.bodies.bert import Body
+from weft.bodies.body import Body
+from weft.foundation.errors import UserError
 from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling, PoolingOptions
 
@@ -17,6 +18,11 @@ class Pooler(Pooling):
 
     def __init__(self, body: Body) -> None:
         super().__init__(body.shape.width)
+        if body.pooler is None:
+            raise UserError(
+                f'pooling = "pooler": the body is a {body.family.title}, which has no pooler of its own; '
+                'use "cls", "mean" or another pooling'
+            )
         self.dense = body.pooler
 
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:

@@ -1,6 +1,6 @@
 """The settings that `weft init` writes whatever the labels are, each with the reason that the recipe gives for it."""
 
-BODY = 'body = "packaged:minilm-l6"   # small and quick; any BERT folder or hub id works'
+BODY = 'body = "packaged:minilm-l6"   # small and quick; any encoder of docs/bodies.md works: a folder or a hub id'
 OPTIMIZER = [
     "[optimizer]",
     "lr = 5e-5   # a good start for small bodies; 2e-5 for BERT base",
