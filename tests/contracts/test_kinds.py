@@ -25,6 +25,7 @@ OTHERS = {
 """files whose `is_numeric` and `ndim` are no questions about labels"""
 MOST = 10
 BRANCHES = {
+    "inference/tabular.py": (1, "a number is its own score: one column instead of two"),
     "recipes/idle.py": (1, "warns of `calibrate` where no task has probabilities"),
     "runs/model_folder.py": (2, "temperatures are fitted, and accepted, for tasks with probabilities alone"),
     "tasks/class_weights.py": (1, "rejects class weights for rows without one class"),

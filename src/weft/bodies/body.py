@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from weft.bodies.layout import Layout, Packed, Padded
+from weft.bodies.layout import Packed, Padded, TokenLayout
 from weft.bodies.registry import FAMILIES
 from weft.bodies.shape import BodyShape
 from weft.foundation.values import Encoded
@@ -60,7 +60,7 @@ class Body(nn.Module):
         layout = Padded(mask, self.shape.heads)
         return self._layers(self.embeddings(ids, layout.positions, segments), layout)
 
-    def _layers(self, hidden: Tensor, layout: Layout, read: Tensor | None = None) -> tuple[Tensor, ...]:
+    def _layers(self, hidden: Tensor, layout: TokenLayout, read: Tensor | None = None) -> tuple[Tensor, ...]:
         if self.relative is not None:
             layout.shared = self.relative(layout)
         outputs = [hidden]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from weft.bodies.bert import EMBEDDINGS, LAYER
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import SHAPE_KEYS, Family, Names
-from weft.bodies.layout import Layout
+from weft.bodies.layout import TokenLayout
 from weft.bodies.post_norm import Layer
 from weft.bodies.shape import BodyShape
 from weft.foundation.errors import UserError
@@ -57,7 +57,7 @@ class RelativePositions(nn.Module):
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps) if shape.norms_relative else None
         self.shape = shape
 
-    def forward(self, layout: Layout) -> list[Tensor]:
+    def forward(self, layout: TokenLayout) -> list[Tensor]:
         rows: Tensor = self.table.weight
         first, last = 0, len(rows) - 1
         if layout.longest is not None:  # most of the table is out of reach of short texts
@@ -100,7 +100,7 @@ class DisentangledLayer(Layer):
         self.uses = (shape.c2p, shape.p2c)
         self.scale = (shape.width // shape.heads * (1 + sum(self.uses))) ** -0.5
 
-    def context(self, hidden: Tensor, layout: Layout, dropout: float) -> Tensor:
+    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float) -> Tensor:
         table, *rows = layout.shared
         queries, keys = self._projected(self.dropout(table))
         bias = partial(self._bias, rows=rows, queries=queries, keys=keys)

@@ -128,7 +128,7 @@ class Family:
         return [Layer(shape) for _ in range(shape.layers)]
 
     def relative(self, shape: BodyShape) -> nn.Module | None:  # noqa: ARG002 -- what most families have not
-        """`forward(layout)` gives what all layers of a pass share (`Layout.shared`)."""
+        """`forward(layout)` gives what all layers of a pass share (`TokenLayout.shared`)."""
         return None
 
     def final(self, shape: BodyShape) -> nn.Module | None:  # noqa: ARG002 -- what most families have not

@@ -18,7 +18,7 @@ from weft.bodies.attention import Bias, Groups, attention
 from weft.foundation.values import Encoded
 
 
-class Layout(ABC):
+class TokenLayout(ABC):
     """What a layer knows of the pass that it is part of."""
 
     def __init__(self, positions: Tensor, lengths: Sequence[int], longest: int | None) -> None:
@@ -39,7 +39,7 @@ class Layout(ABC):
         """
 
 
-class Packed(Layout):
+class Packed(TokenLayout):
     """`[t, w]`"""
 
     def __init__(self, encoded: Encoded, heads: int) -> None:
@@ -51,7 +51,7 @@ class Packed(Layout):
         return attention(qkv, self.groups, dropout, bias, scale)
 
 
-class Padded(Layout):
+class Padded(TokenLayout):
     """`[n, l, w]`; padding is never attended to"""
 
     def __init__(self, mask: Tensor, heads: int) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from weft.bodies.dropout import Dropout
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import UNTYPED_KEYS, Family, Names
-from weft.bodies.layout import Layout
+from weft.bodies.layout import TokenLayout
 from weft.bodies.shape import ACTIVATIONS, BodyShape
 from weft.foundation.errors import UserError
 
@@ -48,7 +48,7 @@ class Rotations(nn.Module):
         self.width = shape.width // shape.heads
         self.reach = shape.window // 2
 
-    def forward(self, layout: Layout) -> list[Tensor]:
+    def forward(self, layout: TokenLayout) -> list[Tensor]:
         tables = [table for theta in self.thetas for table in self._angles(layout.positions, theta)]
         return tables + [self._window(length, layout.positions.device) for length in layout.lengths]
 
@@ -106,7 +106,7 @@ class ModernLayer(nn.Module):
         self.windowed = shape.is_windowed(number)
         self.reach = shape.window // 2
 
-    def forward(self, hidden: Tensor, layout: Layout, only: Tensor | None = None) -> Tensor:
+    def forward(self, hidden: Tensor, layout: TokenLayout, only: Tensor | None = None) -> Tensor:
         """The states of all tokens after this layer, or `only` of some."""
         normed = hidden if self.attention_norm is None else self.attention_norm(hidden)
         context = self._context(self.qkv(normed), layout)
@@ -117,7 +117,7 @@ class ModernLayer(nn.Module):
         states: Tensor = hidden + self.outer(self.dropout(self.activation(raised) * gate))
         return states
 
-    def _context(self, qkv: Tensor, layout: Layout) -> Tensor:
+    def _context(self, qkv: Tensor, layout: TokenLayout) -> Tensor:
         cos, sin = (table.to(qkv.dtype) for table in layout.shared[2 * self.windowed :][:2])
         if torch.compiler.is_exporting():  # a graph has no backward pass
             rotated = turned(qkv, cos, sin)
@@ -126,7 +126,7 @@ class ModernLayer(nn.Module):
         bias = partial(self._window, layout) if self.windowed else None
         return layout.attend(rotated, self.attention_dropout if self.training else 0.0, bias)
 
-    def _window(self, layout: Layout, number: int, _queries: Tensor, _keys: Tensor) -> Tensor | None:
+    def _window(self, layout: TokenLayout, number: int, _queries: Tensor, _keys: Tensor) -> Tensor | None:
         """None for a group whose sequences are too short for it to hide anything."""
         if layout.longest is not None and layout.lengths[number] <= self.reach + 1:
             return None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.bodies.family import UNTYPED_KEYS, Classifier, Names
-from weft.bodies.layout import Layout
+from weft.bodies.layout import TokenLayout
 from weft.bodies.post_norm import Layer
 from weft.bodies.roberta import CountsFromPad
 from weft.bodies.shape import BodyShape
@@ -27,7 +27,7 @@ class RelativeBias(nn.Module):
         super().__init__()
         self.table = nn.Embedding(BUCKETS, heads)
 
-    def forward(self, layout: Layout) -> list[Tensor]:
+    def forward(self, layout: TokenLayout) -> list[Tensor]:
         places = [torch.arange(length, device=layout.positions.device) for length in layout.lengths]
         return [self.table(buckets(own[None] - own[:, None])).permute(2, 0, 1) for own in places]
 
@@ -43,7 +43,7 @@ def buckets(distance: Tensor) -> Tensor:
 
 
 class BiasedLayer(Layer):
-    def context(self, hidden: Tensor, layout: Layout, dropout: float) -> Tensor:
+    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float) -> Tensor:
         return layout.attend(self.qkv(hidden), dropout, lambda number, _queries, _keys: layout.shared[number])
 
 

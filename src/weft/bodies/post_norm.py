@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from weft.bodies.dropout import Dropout
-from weft.bodies.layout import Layout
+from weft.bodies.layout import TokenLayout
 from weft.bodies.shape import ACTIVATIONS, BodyShape
 
 
@@ -22,7 +22,7 @@ class Layer(nn.Module):
         self.dropout = Dropout(shape.dropout)
         self.attention_dropout = shape.attention_dropout
 
-    def forward(self, hidden: Tensor, layout: Layout, only: Tensor | None = None) -> Tensor:
+    def forward(self, hidden: Tensor, layout: TokenLayout, only: Tensor | None = None) -> Tensor:
         """The states of all tokens after this layer, or `only` of some."""
         context = self.context(hidden, layout, self.attention_dropout if self.training else 0.0)
         if only is not None:
@@ -32,6 +32,6 @@ class Layer(nn.Module):
         normed: Tensor = self.outer_norm(hidden + self.dropout(raised))
         return normed
 
-    def context(self, hidden: Tensor, layout: Layout, dropout: float) -> Tensor:
+    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float) -> Tensor:
         """What tokens read of each other; a family with a bias adds it here."""
         return layout.attend(self.qkv(hidden), dropout)
