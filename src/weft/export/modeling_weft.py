@@ -5,8 +5,6 @@ its own. It needs torch and transformers, nothing else:
 
     AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)    answers
     AutoModel.from_pretrained(folder, trust_remote_code=True)                             vectors (`pooler_output`)
-
-Shapes: n rows, l positions, w width.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
-TINY = 1e-6
-"""the smallest sigmoid that `dual-objective` divides by the sum of all"""
+TINY = 1e-6  # the smallest sigmoid that `dual-objective` divides by the sum of all
 
 
 class WeftConfig(PretrainedConfig):
@@ -259,7 +256,7 @@ def build(known: Mapping[str, type[nn.Module]], variant: dict[str, Any], *shape:
 
 
 def real_tokens(input_ids: Tensor, attention_mask: Tensor | None, types: Tensor | None) -> tuple[Tensor, Tensor]:
-    """[n, l] which tokens are real, and which of these belong to the second text."""
+    """[rows, positions] which tokens are real, and which of these belong to the second text."""
     mask = torch.ones_like(input_ids, dtype=torch.bool) if attention_mask is None else attention_mask.bool()
     return mask, torch.zeros_like(mask) if types is None else mask & types.bool()
 
