@@ -117,24 +117,6 @@ class LayerMix(nn.Module):
         return torch.stack([share * layer for share, layer in zip(shares, hidden, strict=True)]).sum(dim=0)
 
 
-class OneLayer(nn.Module):
-    """One layer's states."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-    def forward(self, hidden: tuple[Tensor, ...]) -> Tensor:
-        return hidden[self.number]
-
-
-def read_layer(choice: str | int | None, layers: int) -> nn.Module | None:
-    """What a task reads of all layers; None for the last."""
-    if choice is None:
-        return None
-    return LayerMix(layers) if choice == "mix" else OneLayer(int(choice))
-
-
 def joined(first: Tensor, second: Tensor | None) -> Tensor:
     return first if second is None else torch.cat([first, second], dim=1)
 
@@ -293,9 +275,8 @@ class WeftModel(PreTrainedModel):
     def __init__(self, config: WeftConfig) -> None:
         super().__init__(config)
         self.task = config.weft_task
-        without_pooler = {"add_pooling_layer": False} if self.task["drops_pooler"] else {}
-        self.body = AutoModel.from_config(config.body_config, **without_pooler)
-        self.layer = read_layer(self.task["layer"], config.body_config.num_hidden_layers)
+        self.body = AutoModel.from_config(config.body_config, **self.task["body_options"])
+        self.layer = LayerMix(config.body_config.num_hidden_layers) if self.task["layer"] == "mix" else None
         self.pooling = build(POOLINGS, self.task["pooling"], config.body_config.hidden_size)
         self.post_init()
 
@@ -319,11 +300,11 @@ class WeftModel(PreTrainedModel):
             last = torch.where(real[:, longest], self.task["sep"], ids[:, longest - 1])
             ids = torch.cat([ids[:, : longest - 1], last[:, None]], dim=1)
             real, types = real[:, :longest], types[:, :longest]
-        inputs = {"input_ids": ids, "attention_mask": real.long()}
-        if self.task["types"]:
-            inputs["token_type_ids"] = types
-        states = self.body(**inputs, output_hidden_states=self.layer is not None)
+        known, layer = {"token_type_ids": types} if self.task["types"] else {}, self.task["layer"]
+        states = self.body(ids, attention_mask=real.long(), output_hidden_states=layer is not None, **known)
         hidden = states.last_hidden_state if self.layer is None else self.layer(states.hidden_states)
+        if isinstance(layer, int):
+            hidden = states.hidden_states[layer]
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=self.pooling(hidden, real))
 
 
