@@ -61,7 +61,7 @@ def task_settings(source: ExportSource, name: str) -> dict[str, Any]:
         "max_length": source.max_length,
         "sep": source.model.tokenizer.template.after[-1],
         "types": body.has_segments,
-        "drops_pooler": body.family.has_pooler,
+        "body_options": {"add_pooling_layer": False} if body.family.has_pooler else {},
         "layer": "mix" if layers is None else None if layers == _kept_layers(source, name) else layers,
         "pooling": config.pooling.model_dump(mode="json"),
         "head": config.head.model_dump(mode="json"),

@@ -272,8 +272,7 @@ class WeftModel(PreTrainedModel):
     def __init__(self, config: WeftConfig) -> None:
         super().__init__(config)
         self.task = config.weft_task
-        without_pooler = {"add_pooling_layer": False} if self.task["drops_pooler"] else {}
-        self.body = AutoModel.from_config(config.body_config, **without_pooler)
+        self.body = AutoModel.from_config(config.body_config, **self.task["body_options"])
         self.layer = LayerMix(config.body_config.num_hidden_layers) if self.task["layer"] == "mix" else None
         self.pooling = build(POOLINGS, self.task["pooling"], config.body_config.hidden_size)
         self.post_init()
@@ -298,13 +297,11 @@ class WeftModel(PreTrainedModel):
             last = torch.where(real[:, longest], self.task["sep"], ids[:, longest - 1])
             ids = torch.cat([ids[:, : longest - 1], last[:, None]], dim=1)
             real, types = real[:, :longest], types[:, :longest]
-        inputs = {"input_ids": ids, "attention_mask": real.long()}
-        if self.task["types"]:
-            inputs["token_type_ids"] = types
-        choice = self.task["layer"]  # the last by default
-        states = self.body(**inputs, output_hidden_states=choice is not None)
-        read = states.last_hidden_state if choice is None else states.hidden_states
-        hidden = self.layer(read) if self.layer is not None else read if choice is None else read[int(choice)]
+        known, layer = {"token_type_ids": types} if self.task["types"] else {}, self.task["layer"]
+        states = self.body(ids, attention_mask=real.long(), output_hidden_states=layer is not None, **known)
+        hidden = states.last_hidden_state if self.layer is None else self.layer(states.hidden_states)
+        if isinstance(layer, int):
+            hidden = states.hidden_states[layer]
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=self.pooling(hidden, real))
 
 
