@@ -122,7 +122,7 @@ def test_without_segments_transformers_still_agrees(tiny: Path, tmp_path: Path) 
         ("sentiment", {"head": "difference"}, "'difference' compares two vectors"),
         ("paraphrase", {"reading": "bi", "head": "cosine"}, "gives one number, but the task's loss needs 2"),
         ("paraphrase", {"reading": "bi", "head": "cosine", "loss": "binary-cross-entropy"}, "a number from -1 to 1"),
-        ("similarity", {"loss": "cosine-embedding"}, "reads a cosine .*, but the head gives numbers without bounds"),
+        ("similarity", {"loss": "cosine-embedding"}, "expects a cosine .*, but the head outputs numbers without"),
         ("similarity", {"loss": "dual-objective"}, "is for one class out of several"),
         ("sentiment", {"layer": 3}, r"tasks.sentiment.layer: found 3, expected 0 \(the embeddings\) to 2"),
     ],
