@@ -210,7 +210,7 @@ def pearson() -> Form:
 
 
 def spearman() -> Form:
-    """Spearman's rank correlation: Pearson's r of the ranks, which are computed anew for each resample."""
+    """Spearman's rank correlation: Pearson's r of the ranks, which are recomputed for each resample."""
 
     def weighted(truth: Truth, predictions: Predictions) -> Weighted:
         sides = [_ranks(np.asarray(side, dtype=np.float64)) for side in (truth.targets, predictions)]

@@ -16,7 +16,7 @@ class BalancedConfig(ScheduleOptions):
 
     name: Literal["balanced"] = "balanced"
     draw: Literal["once", "epoch"] = "epoch"
-    """Whether samples are drawn once per run or anew in each epoch."""
+    """Whether samples are drawn once per run or in each epoch."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         samples = feed.samples(min(feed.sizes.values()), self.draw, self.drop_last)

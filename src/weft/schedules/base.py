@@ -41,7 +41,7 @@ class Feed:
         return BatchStream(task, self.sizes[task], size, drop_last, (self.seed, self.phase))
 
     def samples(self, take: int, draw: str, drop_last: bool) -> list[SampleStream]:
-        """Return a sample of `take` rows per task, drawn `once` or anew in each `epoch`."""
+        """Return a sample of `take` rows per task, drawn `once` or in each `epoch`."""
         seeds = (self.seed, self.phase)
         return [
             SampleStream(task, size, min(take, size), self.batch_sizes[task], drop_last, draw, seeds)

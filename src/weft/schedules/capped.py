@@ -16,7 +16,7 @@ class CappedConfig(ScheduleOptions):
     cap: int | None = Field(default=None, ge=1)
     """Maximum rows of each data set per epoch. Defaults to the size of the smallest data set."""
     draw: Literal["once", "epoch"] = "epoch"
-    """Whether samples are drawn once per run or anew in each epoch."""
+    """Whether samples are drawn once per run or in each epoch."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         samples = feed.samples(self.cap or min(feed.sizes.values()), self.draw, self.drop_last)

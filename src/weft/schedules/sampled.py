@@ -10,7 +10,7 @@ from weft.schedules.streams import BatchStream, SampleStream
 class SampledConfig(ScheduleOptions):
     """Round robin; an epoch is one pass over every data set except the largest, and exhausted data sets are left out.
 
-    The largest data set, by batches, is sampled anew without replacement in each epoch.
+    The largest data set, by batches, is sampled without replacement in each epoch.
     """
 
     name: Literal["sampled"] = "sampled"

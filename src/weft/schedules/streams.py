@@ -37,7 +37,7 @@ class BatchStream:
 
 
 class SampleStream:
-    """A sample of a data set per epoch, in shuffled batches: drawn once, or anew in each epoch."""
+    """A sample of a data set per epoch, in shuffled batches: drawn once, or in each epoch."""
 
     def __init__(
         self, task: str, size: int, take: int, batch_size: int, drop_last: bool, draw: str, seeds: Seeds

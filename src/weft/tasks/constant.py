@@ -51,6 +51,6 @@ def scale_notes(losses: Mapping[str, float], untrained: Sequence[str]) -> list[s
         return []
     shown = ", ".join(f"{task} {loss:.2g}" for task, loss in sorted(trained.items(), key=lambda item: -item[1]))
     return [
-        f"the tasks' losses differ in scale by more than {DIFFERENT:g} (of a constant output: {shown}), and the "
+        f"the tasks' losses differ in scale by more than {DIFFERENT:g} (of a constant prediction: {shown}), and the "
         'largest dominates their sum; weighting = "normalized" gives all tasks the same scale'
     ]

@@ -28,6 +28,8 @@ KEPT = 2
 
 
 class CheckpointConfig(Config):
+    """When checkpoints are written."""
+
     every_steps: int = Field(default=200, ge=1)
     """Steps between checkpoints. A checkpoint is also written at the end of each epoch."""
 

@@ -190,8 +190,8 @@ class ProcessGroup(Processes):
             reason = str(error).splitlines()[0]
             raise LostProcess(
                 f"process {self.rank} of {self.count}: another process of this run has exited ({reason}), so this one "
-                "exits too. If that process printed an error message, it gives the cause. Checkpoints that were written "
-                "are intact: continue with --resume, with any number of processes"
+                "exits too. If that process printed an error message, it gives the cause. Checkpoints that were "
+                "written are intact: continue with --resume, with any number of processes"
             ) from None
 
 
@@ -201,7 +201,7 @@ _RUNS = count(1)
 
 
 def _placed(kind: str) -> tuple[int, int]:
-    """This process's number and how many there are, if the environment that torchrun sets is there and makes sense."""
+    """Return rank and world size; raise UserError if torchrun's environment variables are missing or invalid."""
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise UserError(
@@ -211,7 +211,7 @@ def _placed(kind: str) -> tuple[int, int]:
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if kind == "cuda" and here > torch.cuda.device_count():
         raise UserError(
-            f"{here} processes on a machine with {torch.cuda.device_count()} GPUs: each needs one of its own; "
+            f"{here} processes on a machine with {torch.cuda.device_count()} GPUs: each process needs its own GPU; "
             f"use --nproc-per-node {torch.cuda.device_count()}, or --device cpu"
         )
     return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])

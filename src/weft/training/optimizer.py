@@ -18,6 +18,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerConfig(Config):
+    """AdamW, learning rates, gradient accumulation and precision."""
+
     lr: float = Field(default=2e-5, gt=0)
     """Peak learning rate."""
     head_lr: float | None = Field(default=None, gt=0)

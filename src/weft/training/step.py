@@ -44,6 +44,8 @@ class StepReport:
 
 
 class LogConfig(Config):
+    """Optional measurements in the log of a run."""
+
     conflicts_every: int | None = Field(default=None, ge=1)
     """Log the cosine similarity between task gradients every N steps. Defaults to never."""
     conflicts_by_layer: bool = False

@@ -1,4 +1,4 @@
-"""Random weights, drawn anew in every step."""
+"""Random weights, drawn in every step."""
 
 from typing import Literal
 
