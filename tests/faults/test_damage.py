@@ -103,7 +103,7 @@ def test_no_sound_checkpoint_is_no_fresh_start(run: Path, recipe: Recipe, tmp_pa
     for path in (tmp_path / "run" / "checkpoints").glob("*/weights.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
     before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
-    with pytest.raises(UserError, match="no sound checkpoint is left; to start from the beginning, delete"):
+    with pytest.raises(UserError, match="no intact checkpoint is left; to start from the beginning, delete"):
         weft.train(recipe, tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
 

@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "several kinds at once": (data(GOOD + "\tgood\nfine\t\na\tb\tc\n"), "train.tsv:5: column 'label' has no label"),
     "one class only": (
         data("text\tlabel\nx\tgood\ny\tgood\n"),
-        "holds 1 different labels (good); a classification task needs at least two",
+        "has 1 distinct labels (good); a classification task needs at least two",
     ),
     "no rows": (data("text\tlabel\n"), "train.tsv: has a header but no rows"),
     "nothing at all": (data(""), "train.tsv: is empty"),
@@ -247,7 +247,7 @@ CASES: dict[str, tuple[Arrange, str]] = {
         scores("a\tb\tsim\nx\ty\t1\nx\ty\t7\n", range=[0, 5]),
         "train.tsv:3: column 'sim' has the label '7', expected a number from 0 to 5",
     ),
-    "all numbers equal": (scores("a\tb\tsim\nx\ty\t1\nx\tz\t1\n"), "holds 1 different numbers; a regression needs two"),
+    "all numbers equal": (scores("a\tb\tsim\nx\ty\t1\nx\tz\t1\n"), "has 1 distinct numbers; a regression needs"),
     "a label that dev has and train has not": (
         recipe(lambda c: Path(c["tasks"]["sentiment"]["data"]["dev"]).write_text(GOOD + "x\tgreat\n")),
         "sentiment-dev.tsv:4: column 'label' has the label 'great', expected one of bad, good",

@@ -125,8 +125,8 @@ def test_a_lost_process_ends_the_others_and_one_goes_on_alone(tiny: Path, tmp_pa
     workers(process.pid)[1].send_signal(signal.SIGKILL)
     said, errors = process.communicate(timeout=300)
     assert process.returncode == 1
-    assert "process 0 of 2: another process of this run is gone" in errors
-    assert "go on with --resume, with any number of processes" in errors
+    assert "process 0 of 2: another process of this run has exited" in errors
+    assert "continue with --resume, with any number of processes" in errors
     assert said.count("after 0 steps") == 1, "the first process alone speaks"
     environment = json.loads((out / "environment.json").read_text())
     assert environment["processes"] == 2
@@ -206,6 +206,6 @@ def test_processes_that_find_different_checkpoints_are_refused(tiny: Path, tmp_p
     first, second = start_together([str(tmp_path / "resume.py"), str(file), str(tmp_path / "run")], 2)
     _, errors = first.communicate(timeout=300)
     _, others = second.communicate(timeout=300)
-    assert "found different checkpoints there (of steps 4, 2, by process)" in errors
+    assert "found different checkpoints (steps 4, 2, by process)" in errors
     assert first.returncode == second.returncode == 1
     assert "Traceback" not in errors + others

@@ -95,9 +95,9 @@ def test_balanced_weights_make_classes_count_alike(tiny: Path, tmp_path: Path) -
     ("change", "message"),
     [
         ({"class_weights": {"good": 1.0}}, "expected one weight for each of bad, good"),
-        ({"class_weights": {"good": 0.0, "bad": 0.0}}, "not all of them 0"),
+        ({"class_weights": {"good": 0.0, "bad": 0.0}}, "at least one above 0"),
         ({"metrics": ["pearson"]}, "expected some of accuracy, balanced-accuracy, f1, f1-positive, precision"),
-        ({"labels": ["good"]}, "at least two, each once"),
+        ({"labels": ["good"]}, "at least two names, all different"),
         ({"labels": ["good", "fine"]}, "expected one of good, fine"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_positive_class(tiny: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"metrics": ["f1-positive"]}, r'write `positive = "bad"` or `positive = "good"` beside it'),
+        ({"metrics": ["f1-positive"]}, r'add `positive = "bad"` or `positive = "good"` to the task'),
         ({"positive": "nice"}, r"tasks\.sentiment\.positive: found 'nice', expected bad or good"),
         ({"positive": ["bad"]}, r"tasks\.sentiment\.positive: found \['bad'\]"),
     ],

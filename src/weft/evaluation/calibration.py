@@ -1,4 +1,4 @@
-"""Whether probabilities can be taken at their word, and what to do about it."""
+"""Calibration of probabilities: reliability, temperature scaling and decision thresholds."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ BINS = 10
 
 
 def log_loss(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
-    """The mean of -log p of what is true."""
+    """Mean negative log-likelihood of the true labels."""
     return float(-np.log(np.clip(kind.truth_probabilities(predictions, targets), TINY, 1.0)).mean())
 
 
 def fit_temperature(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
-    """The temperature from 1/20 to 20 with the smallest log-loss."""
-    from scipy.optimize import minimize_scalar  # takes long to import, and answers need no fit
+    """Return the temperature from 1/20 to 20 with the smallest log loss."""
+    from scipy.optimize import minimize_scalar  # lazy: slow to import, and inference fits nothing
 
     def loss(log_temperature: float) -> float:
         return log_loss(kind, kind.temper(predictions, float(np.exp(log_temperature))), targets)
@@ -30,22 +30,23 @@ def fit_temperature(kind: ProbabilityKind, predictions: Predictions, targets: Ta
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often answers of a given confidence are right."""
+    """Accuracy as a function of confidence, in bins. Empty bins are left out."""
 
     confidence: NDArray[np.float64]
-    """[bins] mean confidence of the rows in each bin that has rows"""
+    """[bins] mean confidence"""
     right: NDArray[np.float64]
-    """[bins] share of them that is right"""
+    """[bins] accuracy"""
     rows: NDArray[np.int64]
+    """[bins] number of predictions"""
 
     @property
     def error(self) -> float:
-        """expected calibration error: the mean gap between the two, by rows"""
+        """expected calibration error: the mean of |confidence - accuracy|, weighted by the rows of each bin"""
         return float((self.rows * np.abs(self.confidence - self.right)).sum() / self.rows.sum())
 
 
 def reliability(kind: ProbabilityKind, predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
-    """In bins of equal width."""
+    """Compute reliability in bins of equal width."""
     confidence, right = kind.confidence(predictions, targets)
     bin_of = np.minimum((confidence * bins).astype(np.int64), bins - 1)
     rows = np.bincount(bin_of, minlength=bins)
@@ -55,8 +56,8 @@ def reliability(kind: ProbabilityKind, predictions: Predictions, targets: Target
 
 
 def cross_fitted(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> Predictions:
-    """Each half of the rows at the temperature of the other half: what calibration gains on rows it has not seen."""
-    if len(targets) < 2:  # there is no other half
+    """Scale each half of the rows with the temperature of the other half: the effect of calibration on unseen rows."""
+    if len(targets) < 2:  # too few rows to split
         return predictions
     order = generator(0, "calibration", len(targets)).permutation(len(targets))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
@@ -69,21 +70,24 @@ def cross_fitted(kind: ProbabilityKind, predictions: Predictions, targets: Targe
 
 @dataclass(frozen=True)
 class Threshold:
-    """Answer the second class from this probability on."""
+    """A decision threshold for two classes: predict the second class at or above it."""
 
     value: float
+    """probability of the second class"""
     score: float
+    """the metric at this threshold"""
 
 
 def best_threshold(scores: NDArray[np.float64], targets: Targets, by: str) -> Threshold:
-    """The threshold with the best `accuracy`, or `f1` of the second class, for two classes.
+    """Return the threshold with the best `accuracy`, or `f1` of the second class, for two classes.
 
-    Among equals the one nearest to a half. It lies between two rows' probabilities, never on one.
+    Of equally good thresholds, the one nearest to 0.5. It is halfway between two rows' probabilities, never equal to
+    one of them.
     """
     levels, group = np.unique(scores, return_inverse=True)
     ones = np.bincount(group, weights=targets == 1)
     all_rows = np.bincount(group).astype(np.float64)
-    # from everything answered 1 down to nothing: rows at or above each cut
+    # rows at or above each candidate threshold, from all rows to none
     above_ones = np.append(ones[::-1].cumsum()[::-1], 0.0)
     above = np.append(all_rows[::-1].cumsum()[::-1], 0.0)
     if by == "accuracy":

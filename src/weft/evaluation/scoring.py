@@ -1,4 +1,4 @@
-"""The scores of a split: what the metrics say of all tasks' predictions."""
+"""Scores of all tasks on a split."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,20 +16,24 @@ from weft.kinds.truth import Predictions
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Scores of all tasks after some steps; printed, it is a table."""
+    """Scores of all tasks after a number of steps. Its `repr` is a table."""
 
     step: int
+    """optimizer steps done"""
     scores: dict[str, dict[str, float]]
+    """task -> metric -> value, and `n` rows"""
     overall: float
+    """mean over tasks of the primary metric, a correlation r counted as (1 + r) / 2"""
     predictions: dict[str, Predictions]
+    """task -> [n, classes] probabilities, or [n] numbers"""
     losses: dict[str, float] = field(default_factory=dict)
-    """each task's loss over all rows, without dropout and regularizer; in training only, as the next"""
+    """each task's loss over all rows, without dropout and regularizer; empty outside of training"""
     planes: dict[str, Plane] = field(default_factory=dict)
-    """each task's rows as their vectors lie in two dimensions"""
+    """each task's pooled vectors, projected on two principal components; empty outside of training"""
     selection: float = math.nan
-    """the overall score of the tasks that train, by which the best checkpoint is chosen"""
+    """overall score of the trained tasks, which selects the best checkpoint"""
     untrained: tuple[str, ...] = ()
-    """tasks that are scored but get no batch in this run"""
+    """tasks that are scored but not trained in this run"""
 
     def __repr__(self) -> str:
         return score_text(self.scores, self.overall)
@@ -44,7 +48,7 @@ def scored(
     metrics: Mapping[str, Sequence[str]],
     predictions: dict[str, Predictions],
 ) -> Evaluation:
-    """The scores of predictions; the first of each task's `metrics` counts in the overall score."""
+    """Score predictions; the first of each task's `metrics` counts in the overall score."""
     scores = {
         name: score(dataset.labels, metrics[name], dataset.targets, predictions[name])
         for name, dataset in datasets.items()
@@ -53,18 +57,18 @@ def scored(
 
 
 def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
-    """What must not pass for a score: undefined metrics, and heads that say the same of every row."""
+    """Return warnings about undefined metrics and about heads that predict the same label for every row."""
     found = []
     for task in dev:
         undefined = [metric for metric, value in evaluation.scores[task].items() if np.isnan(value)]
         if undefined:
             found.append(
                 f"{task}: {', '.join(undefined)} cannot be computed (constant predictions or labels); "
-                "the overall score is undefined, and this evaluation counts as the worst"
+                "the overall score is undefined, and this evaluation ranks last"
             )
             continue
         labels = dev[task].labels
         name = labels.kind.constant_answer(labels, evaluation.predictions[task], dev[task].targets)
         if name is not None:
-            found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant answer")
+            found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant prediction")
     return found

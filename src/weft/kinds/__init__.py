@@ -1,4 +1,4 @@
-"""All kinds of labels. The table below is the registry: a recipe's `kind` is one of these."""
+"""Kinds of labels. The table below is the registry: a recipe's `kind` is one of these."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -21,5 +21,5 @@ KINDS: dict[str, Kind] = {
 
 if TYPE_CHECKING:
     KindName = str
-else:  # the names follow from the registry, which a type checker cannot know
+else:  # the names are computed from the registry, which a type checker does not evaluate
     KindName = Literal[tuple(KINDS)]

@@ -1,4 +1,4 @@
-"""What the rest of weft asks a kind of label."""
+"""The interface of a kind of label."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -25,48 +25,50 @@ class Seen(Protocol):
 
     @property
     def where(self) -> str:
-        """file and column, for messages"""
+        """file and column, for error messages"""
 
     def distinct(self, kind: "Kind") -> list[str]:
-        """Every different cell."""
+        """Return the distinct cells."""
 
     def names(self, kind: "Kind") -> list[str]:
-        """Every label that occurs, in order."""
+        """Return every label that occurs, in order."""
 
     def require_names(self, declared: Sequence[str]) -> None:
-        """Raise if the column cannot have the labels that a recipe declares."""
+        """Raise UserError if the column cannot contain the labels that a recipe declares."""
 
 
 class Kind(ABC):
-    """Everything that depends on what a label is. A kind has no state: what a task's labels are is in `Labels`."""
+    """Everything that depends on the kind of label. A kind is stateless: the labels of a task are in `Labels`."""
 
     name: ClassVar[str]
-    """how recipes call it"""
+    """its name in recipes"""
     has_one_class: ClassVar[bool] = False
     """whether each row has exactly one of several classes"""
     has_numbers: ClassVar[bool] = False
     """whether a label is a number with a range"""
     default_loss: ClassVar[str]
+    """name of the loss that a task uses by default"""
     default_metrics: ClassVar[tuple[str, ...]]
-    """the first is the primary one"""
+    """names of the default metrics, the primary metric first"""
     metrics: ClassVar[Mapping[str, Form]]
-    """by the names of all metrics that fit, how each is computed"""
+    """metric name -> how it is computed, for every supported metric"""
     target_type: ClassVar[type[np.float64] | type[np.int64]]
+    """NumPy type of a target"""
     hub_task: ClassVar[str]
-    """how the hub calls such a task"""
+    """the task's name on the Hugging Face hub"""
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"]]
-    """how exported logits are read"""
+    """the function that turns exported logits into predictions"""
     reading_code: ClassVar[tuple[str, ...]]
-    """the lines of Python that print the answers of exported `logits`"""
+    """lines of Python that print the predictions of exported `logits`"""
 
-    # labels, as recipes declare them and files have them
+    # labels, as declared in recipes and found in files
 
     @abstractmethod
     def check_declared(self, names: Sequence[Any] | None, bounds: tuple[float, float] | None, *, scaled: bool) -> None:
-        """Raise ValueError if a recipe's `labels`, `range` and `scale` do not go with the kind."""
+        """Raise ValueError if a recipe's `labels`, `range` and `scale` do not fit the kind."""
 
     def check_columns(self, columns: int) -> None:
-        """Raise ValueError if a row's label cannot be spread over so many columns of 0 and 1."""
+        """Raise ValueError if the kind does not support labels in this number of 0/1 columns."""
         if columns > 1:
             raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.name}"')
 
@@ -74,99 +76,103 @@ class Kind(ABC):
     def find_labels(
         self, column: Seen, names: Sequence[Any] | None, bounds: tuple[float, float] | None, *, scaled: bool
     ) -> "Labels":
-        """The labels that a recipe declares, or else those seen in the train file."""
+        """Return the labels that a recipe declares, or else those found in the train file."""
 
     @abstractmethod
     def fits(self, labels: "Labels") -> bool:
-        """Whether these can be labels of this kind; those of a stranger's model may be anything."""
+        """Whether these are valid labels of this kind. Labels of an untrusted model can be invalid."""
 
     @abstractmethod
     def expected(self, labels: "Labels") -> str:
-        """For messages: what a label may be."""
+        """Describe the valid labels, for error messages."""
 
     def counted(self, labels: "Labels") -> str:  # noqa: ARG002
-        """For messages: what labels a task has."""
+        """Describe the number and kind of a task's labels, for error messages."""
         return f"{self.name} labels"
 
     @abstractmethod
     def parts(self, cell: str) -> list[str]:
-        """The labels that a cell names."""
+        """Return the labels in a cell."""
 
     @abstractmethod
     def mapped(self, cell: str, names: Mapping[str, str]) -> str:
-        """A cell with its labels under other names."""
+        """Return a cell with its labels renamed."""
 
-    # targets, as training has them
+    # targets, as training uses them
 
     @abstractmethod
     def target(self, cell: str, labels: "Labels") -> Target | None:
-        """A cell as training wants it, or None if it is no label."""
+        """Return the training target of a cell, or None if it is not a valid label."""
 
     @abstractmethod
     def blank(self, labels: "Labels") -> Target:
-        """What stands for a target that is not there."""
+        """Return a placeholder for a missing target."""
 
     def in_units(self, labels: "Labels", values: "Values") -> "Values":  # noqa: ARG002
-        """Targets or answers in the label's own units."""
+        """Convert targets or predictions to the label's units."""
         return values
 
     def from_units(self, labels: "Labels", values: "Values") -> "Values":  # noqa: ARG002
-        """The inverse of `in_units`."""
+        """Invert `in_units`."""
         return values
 
     @abstractmethod
     def distribution(self, labels: "Labels", targets: Targets) -> str:
-        """How often each label occurs, in one line."""
+        """Describe the distribution of the labels in one line."""
 
     @abstractmethod
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
-        """[n] how far two answers are apart, for regularizers."""
+        """[n] divergence between two predictions, for regularizers and output penalties."""
 
     def questions(self, labels: "Labels") -> int | None:  # noqa: ARG002
-        """How many yes-or-no questions a row's label answers; None if it is something else."""
+        """Number of binary decisions in a row's label; None if the label is not a set of binary decisions."""
         return None
 
-    # answers
+    # predictions
 
     @abstractmethod
     def decide(self, predictions: Predictions) -> Targets:
-        """[n] or [n, labels] what a model answers, in the form of targets; numbers are in the label's own units."""
+        """[n] or [n, labels] decisions in the form of targets; numbers are in the label's units."""
 
     def temper(self, predictions: Predictions, temperature: float) -> Predictions:  # noqa: ARG002
-        """Probabilities at a temperature: above 1 they move towards each other, below 1 apart; their order stays.
+        """Apply temperature scaling. A temperature above 1 flattens probabilities, below 1 sharpens them.
 
-        Dividing logits by T is raising probabilities to the power 1 / T, so this needs no logits and fits every loss.
+        Dividing logits by T equals raising probabilities to the power 1 / T and normalizing them, so this needs no
+        logits and supports every loss. The order of the probabilities does not change.
         """
         return predictions
 
     @abstractmethod
     def majority(self, truth: Truth) -> Predictions:
-        """The answers of a model that always gives what is right most often."""
+        """Return the predictions of the majority-class baseline."""
 
     def constant_answer(self, labels: "Labels", predictions: Predictions, targets: Targets) -> str | None:  # noqa: ARG002
-        """The one answer for all rows, if that is suspicious and no metric is undefined by it."""
+        """Return the label that is predicted for every row, or None if the predictions are not constant.
+
+        None too where a constant prediction is expected or makes a metric undefined, which is reported already.
+        """
         return None
 
     def check_metric(self, labels: "Labels", metric: str, key: str) -> None:  # noqa: B027
-        """Raise UserError if one of the kind's metrics does not go with these labels."""
+        """Raise UserError if one of the kind's metrics does not support these labels."""
 
     @abstractmethod
     def answer(self, labels: "Labels", value: Any) -> Answer:
-        """What a model's answer for one row says."""
+        """Return label, score and probabilities of one row's prediction."""
 
     @abstractmethod
     def no_answer(self) -> Answer:
-        """Of a row that is skipped."""
+        """Return the answer for a skipped row."""
 
     @abstractmethod
     def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:
-        """The columns of answers in a file."""
+        """Return names and types of the columns of a prediction file."""
 
     @abstractmethod
     def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-        """[n] how far answers move, from 0 to 1; `before` and `after` are in the label's own units."""
+        """[n] distance between two predictions, from 0 to 1; `before` and `after` are in the label's units."""
 
-    # predictions/TASK.parquet, and what reports read of it
+    # predictions/TASK.parquet, as written by runs and read by reports
 
     @property
     @abstractmethod
@@ -175,22 +181,22 @@ class Kind(ABC):
 
     @abstractmethod
     def cells(self, values: Targets, names: Sequence[str]) -> Any:
-        """[n] targets or decided answers, in the label's own units, as a column of labels."""
+        """[n] targets or decisions, in the label's units, as a column of labels."""
 
     @abstractmethod
     def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> Targets:
-        """The inverse of `cells`."""
+        """Invert `cells`."""
 
     @abstractmethod
     def read_predictions(self, columns: Mapping[str, pa.ChunkedArray], names: Sequence[str]) -> Predictions:
-        """[n, classes] probabilities, or [n] numbers in the label's own units."""
+        """[n, classes] probabilities, or [n] numbers in the label's units."""
 
     @abstractmethod
     def shown(self, names: Sequence[str], answer: Any) -> str:
-        """A target or a decided answer of one row in the label's own words."""
+        """Format a target or decision of one row with the label names."""
 
     # export
 
     @abstractmethod
     def describe_logits(self, labels: "Labels") -> str:
-        """What exported `logits` are, for the README."""
+        """Describe exported `logits`, for the README."""

@@ -1,4 +1,4 @@
-"""What the texts in label columns mean, whatever the kind of label."""
+"""Parsing of label cells, for all kinds of labels."""
 
 import ast
 import json
@@ -10,7 +10,7 @@ FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes"
 
 
 def canonical(label: str) -> str:
-    """Labels that mean the same are spelt the same: `1.0` is `1`, and blanks around do not count."""
+    """Normalize a label: `1.0` becomes `1`, and surrounding whitespace is removed."""
     text = label.strip()
     value = as_float(text)
     if value is not None and value.is_integer() and abs(value) < 1e15:
@@ -19,9 +19,9 @@ def canonical(label: str) -> str:
 
 
 def divide(label: str) -> list[str]:
-    """The several labels of a multilabel row: a list as JSON or Python writes it, or divided by , ; or |.
+    """Split a multilabel cell: a JSON or Python list, or labels separated by , ; or |.
 
-    An empty text is none.
+    An empty cell has no labels.
     """
     if label.lstrip().startswith("["):
         for read in (json.loads, ast.literal_eval):
@@ -31,12 +31,12 @@ def divide(label: str) -> list[str]:
 
 
 def as_flag(cell: str) -> bool | None:
-    """Whether a cell of a column of 0 and 1 is on, or None if it is neither."""
+    """Parse a cell of a 0/1 column; None if it is neither true nor false."""
     return FLAGS.get(canonical(cell).lower())
 
 
 def as_float(text: str) -> float | None:
-    """A finite number, or None."""
+    """Parse a finite number; None if the text is not one."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One class out of several for each row."""
+"""Classification: one of several classes per row."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from weft.kinds.truth import Predictions, Targets, Truth
 
 
 class Classification(ProbabilityKind):
-    """A target is the number of a class, an answer the probability of each class."""
+    """A target is a class number; a prediction has one probability per class."""
 
     name = "classification"
     has_one_class = True
@@ -37,7 +37,7 @@ class Classification(ProbabilityKind):
         "auc": forms.auc(),
     }
     of_one_class = ("f1-positive", "precision", "recall")
-    """the metrics that, of two classes, are about the one that `positive` names"""
+    """the metrics that score only the `positive` class of a binary task"""
     target_type = np.int64
     activation = "softmax"
     reading_code = (
@@ -67,16 +67,16 @@ class Classification(ProbabilityKind):
         return np.bincount(targets.astype(np.int64), minlength=classes)
 
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
-        """Symmetrized: KL(p, q) + KL(q, p)."""
+        """Symmetrized KL divergence: KL(p, q) + KL(q, p)."""
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (p.log() - q.log())).sum(dim=1)
 
     def questions(self, labels: Labels) -> int | None:
-        """The second of two classes means yes."""
+        """One for two classes, where the second class is the positive decision."""
         return 1 if len(labels.names) == 2 else None
 
     def decide(self, predictions: Predictions) -> NDArray[np.int64]:
-        """[n] the likeliest class"""
+        """[n] the most probable class"""
         chosen: NDArray[np.int64] = predictions.argmax(axis=1)
         return chosen
 
@@ -112,7 +112,7 @@ class Classification(ProbabilityKind):
             raise UserError(f"{key}: 'auc' is for two classes, but the task has {classes}")
         if metric in self.of_one_class and classes == 2 and labels.positive is None:
             one, two = (f"`positive = {json.dumps(label, ensure_ascii=False)}`" for label in labels.names)
-            raise UserError(f"{key}: {metric!r} is about one of the two classes; write {one} or {two} beside it")
+            raise UserError(f"{key}: {metric!r} needs a positive class; add {one} or {two} to the task")
 
     def answer(self, labels: Labels, value: Any) -> Answer:
         best = int(value.argmax())
@@ -120,7 +120,7 @@ class Classification(ProbabilityKind):
         return labels.names[best], float(value[best]), probabilities
 
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
-        """Half of all changes of probability."""
+        """Total variation distance: half of the sum of absolute differences."""
         return np.asarray(np.abs(before - after).sum(axis=1) / 2)
 
     @property

@@ -1,7 +1,7 @@
-"""Metrics from counts of rows: what of each class or label is true, predicted, and both.
+"""Metrics from weighted row counts: per class or label, the rows true, predicted, and both.
 
-A bootstrap scores a thousand resamples, too many for the libraries' own functions. A resample is a vector of counts,
-one for each row, so every metric here only sums over rows. Tests compare each with scikit-learn's.
+A bootstrap scores a thousand resamples, for which scikit-learn's functions are too slow. A resample is a vector with
+one count per row, so every metric here is a function of sums over rows. Tests compare each with scikit-learn.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,11 @@ Numbers = NDArray[np.float64]
 Counts = NDArray[np.float64]
 """[n] how often each row was drawn"""
 Confusion = NDArray[np.float64]
-"""[classes, classes] rows by true class (down) and predicted class (across); need not be whole numbers"""
+"""[classes, classes] confusion matrix: row i is true class i, column j predicted class j; counts may be fractional"""
 FromConfusion = Callable[[Confusion, int | None], float]
-"""a metric of a confusion matrix, given the number of the positive class"""
+"""(confusion matrix, number of the positive class) -> metric"""
 FromLabels = Callable[[Numbers, Numbers, Numbers], float]
-"""a metric of each label's numbers of rows: predicted rightly, predicted, true"""
+"""(true positives, predicted positives, actual positives) per label -> metric"""
 
 
 def confusion(targets: Targets, chosen: NDArray[np.int64], classes: int) -> Confusion:
@@ -27,24 +27,24 @@ def confusion(targets: Targets, chosen: NDArray[np.int64], classes: int) -> Conf
 
 
 def counted_cells(where: Targets, classes: int, counts: Counts | None) -> Confusion:
-    """The confusion matrix of rows whose cell is known."""
+    """Build a confusion matrix from each row's flat cell index, weighted by `counts`."""
     found = np.bincount(where, weights=counts, minlength=classes * classes).reshape(classes, classes)
     return found.astype(np.float64, copy=False)
 
 
 def expected_confusion(targets: Targets, classes: int) -> Confusion:
-    """The confusion matrix that uniform random answers have on average."""
+    """Return the expected confusion matrix of the random baseline (uniform predictions)."""
     rows = np.bincount(targets.astype(np.int64), minlength=classes).astype(np.float64)
     return np.repeat(rows[:, None] / classes, classes, axis=1)
 
 
 def mean_ratio(part: Numbers, whole: Numbers) -> float:
-    """The mean over classes of part / whole; a class without any counts as 0."""
+    """Mean over classes of part / whole; a class with whole = 0 counts as 0."""
     return float(np.mean(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)))
 
 
 def f1(right: Numbers, predicted: Numbers, true: Numbers) -> float:
-    """Mean F1 over classes from their numbers of rows; a class that is neither predicted nor there counts as 0."""
+    """Mean F1 over classes; a class that is neither predicted nor present counts as 0."""
     return mean_ratio(2 * right, predicted + true)
 
 
@@ -61,9 +61,9 @@ def recall(right: Numbers, predicted: Numbers, true: Numbers) -> float:  # noqa:
 
 
 def averaged(of: FromLabels, *, macro: bool = False) -> FromConfusion:
-    """A metric of single classes for a confusion matrix: that of the positive class if there is one, else macro.
+    """Turn a per-class metric into one of a confusion matrix: of the positive class if there is one, else macro.
 
-    The mean is, as scikit-learn has it, over the classes that occur at all.
+    The macro average is over the classes that occur as true or predicted, as in scikit-learn.
     """
 
     def whole(c: Confusion, positive: int | None) -> float:
@@ -81,16 +81,16 @@ def accuracy(c: Confusion, _: int | None) -> float:
 
 
 def balanced_accuracy(c: Confusion, _: int | None) -> float:
-    """The mean recall of the classes that have rows."""
+    """Mean recall over the classes that have rows."""
     there = c.sum(1) > 0
     return mean_ratio(c.diagonal()[there], c.sum(1)[there])
 
 
 def mcc(c: Confusion, _: int | None) -> float:
-    """Matthews' correlation coefficient for any number of classes; 0 where one side is constant, as in scikit-learn.
+    """Matthews correlation coefficient for any number of classes; 0 where one side is constant, as in scikit-learn.
 
-    `(c s - p . t) / sqrt((s**2 - p . p) (s**2 - t . t))` with c rows right of s, and p and t rows predicted and true
-    by class (Gorodkin, 2004).
+    `(c s - p . t) / sqrt((s**2 - p . p) (s**2 - t . t))` with c correct rows of s, and p and t the predicted and true
+    rows per class (Gorodkin, 2004).
     """
     total, predicted, true = float(c.sum()), c.sum(0), c.sum(1)
     free = (total**2 - float(predicted @ predicted)) * (total**2 - float(true @ true))

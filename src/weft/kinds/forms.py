@@ -1,4 +1,4 @@
-"""What a metric is for one kind of label: its value, its value with weighted rows, and its random baseline."""
+"""Metrics for one kind of label: the value, the value with weighted rows, and the random baseline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from weft.kinds.counted import (
 from weft.kinds.truth import Predictions, Targets, Truth
 
 Weighted = Callable[[Counts], float]
-"""a metric as a function of how often each row counts"""
+"""a metric as a function of the count of each row"""
 
 BLOCK = 65536
 """rows counted at a time"""
@@ -27,10 +27,10 @@ BLOCK = 65536
 
 @dataclass(frozen=True)
 class Means:
-    """A metric that follows from means over rows: many models and resamples at once are one matrix product."""
+    """A metric that is a function of means over rows, so many models and resamples are one matrix product."""
 
     columns: Callable[[Truth, Predictions], Numbers]
-    """[n, k] what is averaged"""
+    """[n, k] the values that are averaged"""
     finish: Callable[[Numbers], Numbers]
     """[..., k] means -> [...] the metric"""
 
@@ -44,36 +44,36 @@ class Form:
     """A metric for one kind of label."""
 
     compute: Callable[[Truth, Predictions], float]
-    """by the library that everybody checks against; NaN where it is undefined"""
+    """the value by the reference library (scikit-learn or SciPy); NaN where it is undefined"""
     weighted: Callable[[Truth, Predictions], Weighted]
-    """the same with every row counted several times"""
+    """the value as a function of row counts"""
     random: Callable[[Truth], float]
-    """expected of uniform random answers: any class, each label with a half, any number within the bounds"""
+    """random baseline: uniform over classes, each label with probability 1/2, or uniform within the bounds"""
     means: Means | None = None
-    """how to score many models at once, if the metric follows from means"""
+    """how to score many models at once; None if the metric is not a function of means"""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What metrics of decisions see: each pair of a true and a chosen class once, and how many rows have it.
+    """Distinct pairs of true and predicted class with their row counts, the input of metrics on decisions.
 
-    A large set is counted block by block: sklearn's working space is many times what a metric reads.
+    Rows are counted in blocks: scikit-learn's temporary memory is many times the size of its input.
     """
 
     true: Targets
     chosen: NDArray[np.int64]
     rows: NDArray[np.int64] | None
-    """None for multilabel, whose rows stand for themselves"""
+    """row counts; None for multilabel, where every row is listed"""
 
     def of(self, metric: str, **settings: Any) -> float:
-        """scikit-learn's function of this name."""
-        # imported when first needed: a model that only answers computes no metric
+        """Call the scikit-learn metric of this name."""
+        # lazy import: inference computes no metric
         function = getattr(import_module("sklearn.metrics"), metric)
         return float(function(self.true, self.chosen, sample_weight=self.rows, **settings))
 
 
 Library = Callable[[Tally, Truth], float]
-"""a metric of decisions, as scikit-learn has it"""
+"""a metric on decisions, computed by scikit-learn"""
 
 
 def library(metric: str, **settings: Any) -> Library:
@@ -81,7 +81,7 @@ def library(metric: str, **settings: Any) -> Library:
 
 
 def averaged(metric: str, *, macro: bool = False) -> Library:
-    """A scikit-learn metric of single classes: that of the positive class if there is one, else macro."""
+    """A per-class scikit-learn metric: of the positive class if there is one, else macro-averaged."""
 
     def score(found: Tally, truth: Truth) -> float:
         chosen = None if truth.positive is None or macro else [truth.positive]
@@ -91,24 +91,24 @@ def averaged(metric: str, *, macro: bool = False) -> Library:
 
 
 def balanced_accuracy(found: Tally, _: Truth) -> float:
-    # balanced_accuracy_score itself warns of every class that is predicted but not there
+    # balanced_accuracy_score warns about classes that are predicted but not present
     return found.of("recall_score", labels=np.unique(found.true), average="macro", zero_division=0)
 
 
 def mcc(found: Tally, _: Truth) -> float:
-    # of one class alone scikit-learn says 0, too, but warns
+    # scikit-learn returns 0 for a single class too, but warns
     return found.of("matthews_corrcoef") if len(np.union1d(found.true, found.chosen)) > 1 else 0.0
 
 
 def all_right(truth: Truth, p: Predictions) -> Numbers:
-    """[n] 1 where a row's answer is right, with every label of it."""
+    """[n] 1 where a row's prediction is correct in every label, else 0."""
     right = (truth.kind.decide(p) == truth.targets).reshape(len(truth), -1)
     found: Numbers = right.all(axis=1).astype(np.float64)
     return found
 
 
 def cells(truth: Truth, predictions: Predictions) -> NDArray[np.int64]:
-    """[n] where each row stands in a confusion matrix, flat: true class times classes plus the chosen one."""
+    """[n] each row's flat index in the confusion matrix: true class * classes + predicted class."""
     found: NDArray[np.int64] = truth.targets * predictions.shape[1] + truth.kind.decide(predictions)
     return found
 
@@ -124,19 +124,19 @@ def tally_classes(truth: Truth, predictions: Predictions) -> Tally:
 
 
 def tally_rows(truth: Truth, predictions: Predictions) -> Tally:
-    """Every row by itself, for labels of which a row may have several."""
+    """List every row, for multilabel tasks."""
     return Tally(truth.targets, truth.kind.decide(predictions).astype(np.int64, copy=False), None)
 
 
 def of_decisions(metric: str) -> Callable[[Truth, Predictions], float]:
-    """scikit-learn's metric of this name, of rows that may have several labels."""
+    """The scikit-learn metric of this name, for multilabel rows."""
     return lambda truth, p: tally_rows(truth, p).of(metric)
 
 
 def of_classes(
     library: Library, whole: FromConfusion, of_row: Callable[[Truth, Predictions], Numbers] | None = None
 ) -> Form:
-    """A metric of the confusion matrix; `of_row` if it is also a mean over rows."""
+    """A metric of the confusion matrix; `of_row` is given if it is also a mean over rows."""
 
     def weighted(truth: Truth, predictions: Predictions) -> Weighted:
         where, classes = cells(truth, predictions), predictions.shape[1]
@@ -151,7 +151,7 @@ def of_classes(
 
 
 def of_labels(library: Library, whole: FromLabels) -> Form:
-    """A metric of multilabel answers that follows from each label's numbers of rows."""
+    """A multilabel metric that is a function of per-label row counts."""
 
     def weighted(truth: Truth, predictions: Predictions) -> Weighted:
         chosen = truth.kind.decide(predictions)
@@ -180,26 +180,26 @@ def _mean_of(of_row: Callable[[Truth, Predictions], Numbers]) -> Means:
 
 
 def _correlation(statistic: str, truth: Truth, p: Predictions) -> float:
-    """scipy's statistic of this name. Undefined where one side is constant: NaN, which callers must not hide."""
+    """The SciPy statistic of this name. NaN where one side is constant; callers must not hide that."""
     if np.ptp(truth.targets) == 0 or np.ptp(p) == 0:
         return float("nan")
     return float(getattr(import_module("scipy.stats"), statistic)(truth.targets, p)[0])
 
 
 def _moments(truth: Truth, predictions: Predictions) -> Numbers:
-    """[n, 5] first and second moments, about the means so that squares of large numbers lose nothing."""
+    """[n, 5] first and second moments, centred so that squares of large numbers keep their precision."""
     y, p = truth.targets - truth.targets.mean(), predictions - predictions.mean()
     return np.stack([y, p, y * p, y * y, p * p], axis=1)
 
 
 def _from_moments(means: Numbers) -> Numbers:
-    """Pearson's r; NaN where one side is constant, up to rounding."""
+    """Compute Pearson's r from moments; NaN where one side is constant, up to rounding."""
     y, p, both, yy, pp = np.moveaxis(means, -1, 0)
     both, yy, pp = both - y * p, yy - y * y, pp - p * p
     tiny = 1e-12
     defined = (yy > tiny) & (pp > tiny)
     r: Numbers = both / np.sqrt(np.where(defined, yy * pp, 1.0))
-    return np.where(defined, np.clip(r, -1.0, 1.0), np.nan)  # rounding may carry r past 1
+    return np.where(defined, np.clip(r, -1.0, 1.0), np.nan)  # rounding can give |r| > 1
 
 
 _PEARSON = Means(_moments, _from_moments)
@@ -210,7 +210,7 @@ def pearson() -> Form:
 
 
 def spearman() -> Form:
-    """Pearson's r of the ranks, which follow from the rows that were drawn."""
+    """Spearman's rank correlation: Pearson's r of the ranks, which are recomputed for each resample."""
 
     def weighted(truth: Truth, predictions: Predictions) -> Weighted:
         sides = [_ranks(np.asarray(side, dtype=np.float64)) for side in (truth.targets, predictions)]
@@ -228,7 +228,7 @@ def spearman() -> Form:
 
 
 def _ranks(values: Numbers) -> Callable[[Counts], Numbers]:
-    """[n] the mean rank of each row's value among all rows, ties alike, every row counted as often as it was drawn."""
+    """[n] ranks of the values under given row counts; ties get their mean rank."""
     _, group = np.unique(values, return_inverse=True)
 
     def ranks(counts: Counts) -> Numbers:
@@ -240,7 +240,7 @@ def _ranks(values: Numbers) -> Callable[[Counts], Numbers]:
 
 
 def auc() -> Form:
-    """For two classes; which of them is called positive does not matter. Undefined where only one class is there."""
+    """Area under the ROC curve for two classes, the same for either positive class. NaN if only one class occurs."""
 
     def compute(truth: Truth, p: Predictions) -> float:
         from sklearn.metrics import roc_auc_score
@@ -248,7 +248,7 @@ def auc() -> Form:
         return float("nan") if np.ptp(truth.targets) == 0 else float(roc_auc_score(truth.targets, p[:, 1]))
 
     def weighted(truth: Truth, p: Predictions) -> Weighted:
-        """The rank-sum form: the share of pairs, one row of each class, that the scores put in the right order."""
+        """Rank-sum form: the share of pairs, one row of each class, that the scores order correctly."""
         ranks, positive = _ranks(p[:, 1]), truth.targets == 1
 
         def score(counts: Counts) -> float:
@@ -273,7 +273,7 @@ def mse() -> Form:
 
 
 def random_mse(truth: Truth) -> float:
-    """Of numbers drawn evenly from the range of the labels; NaN where the range is not known."""
+    """Expected MSE of predictions uniform over the label range; NaN where the range is unknown."""
     if truth.bounds is None:
         return float("nan")
     low, high = truth.bounds

@@ -1,4 +1,4 @@
-"""The metrics: each is one entry of a table; how one is computed, the kinds say that have it."""
+"""The registry of metrics. Each kind of label defines how its metrics are computed."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,44 +15,46 @@ from weft.kinds.truth import Predictions, Targets, Truth
 
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is and how its values are to be read."""
+    """A metric and how to interpret its values."""
 
     name: str
+    """its name in recipes"""
     about: str
-    """what it is, in one line"""
+    """description in one line"""
     range: tuple[float, float] = (0.0, 1.0)
     """smallest and largest value"""
     title: str | None = None
-    """how tables call it, where its name alone would leave a doubt"""
+    """its name in tables, where the recipe name is ambiguous"""
     is_correlation: bool = False
-    """counted as (1 + r) / 2 in an overall score"""
+    """whether it counts as (1 + r) / 2 in the overall score"""
     lower_is_better: bool = False
+    """whether smaller values are better"""
     is_explained: bool = False
-    """whether a table of scores says below it what the metric averages over"""
+    """whether tables of scores describe the metric in a note"""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """the kinds of tasks that it can score"""
+        """the kinds of tasks that support it"""
         return tuple(kind.name for kind in KINDS.values() if self.name in kind.metrics)
 
     def form(self, truth: Truth) -> Form:
-        """How it is computed for labels of this kind."""
+        """Return how it is computed for this kind of labels."""
         return truth.kind.metrics[self.name]
 
     def compute(self, truth: Truth, predictions: Predictions) -> float:
-        """The metric; NaN where it is undefined."""
+        """Compute the metric; NaN where it is undefined."""
         return self.form(truth).compute(truth, predictions)
 
     def weighted(self, truth: Truth, predictions: Predictions) -> Weighted:
-        """The metric as a function of how often each row counts."""
+        """Return the metric as a function of the count of each row."""
         return self.form(truth).weighted(truth, predictions)
 
     def random(self, truth: Truth) -> float:
-        """The random baseline: the metric expected of uniform random answers."""
+        """Return the random baseline: the expected metric of uniform random predictions."""
         return self.form(truth).random(truth)
 
     def majority(self, truth: Truth) -> float:
-        """The majority-class baseline: the metric of always the commonest class, or of the mean."""
+        """Return the majority-class baseline; for a regression, the metric of predicting the mean."""
         return self.compute(truth, truth.majority())
 
 
@@ -63,7 +65,7 @@ _ONE_OR_MACRO = "two classes: of the class that `positive` names; otherwise macr
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", "share of rows that are right; multilabel: share of rows with every label right"),
+        Metric("accuracy", "share of correct rows; multilabel: share of rows with every label correct"),
         Metric("balanced-accuracy", "mean recall of the classes that have rows, every class counted alike"),
         Metric(
             "f1",
@@ -75,10 +77,10 @@ METRICS: dict[str, Metric] = {
         Metric("f1-positive", "F1 of the class that `positive` names, for two classes", is_explained=True),
         Metric("precision", _ONE_OR_MACRO, is_explained=True),
         Metric("recall", _ONE_OR_MACRO, is_explained=True),
-        Metric("mcc", "Matthews' correlation coefficient, 0 for a constant answer", _SIGNED, is_correlation=True),
+        Metric("mcc", "Matthews correlation coefficient, 0 for constant predictions", _SIGNED, is_correlation=True),
         Metric("auc", "area under the ROC curve, for two classes"),
         Metric("kappa", "Cohen's kappa with quadratic weights", _SIGNED),
-        Metric("class-distance", "how many classes off, on average", _ANY, lower_is_better=True),
+        Metric("class-distance", "mean absolute difference of class numbers", _ANY, lower_is_better=True),
         Metric("pearson", "Pearson's correlation", _SIGNED, is_correlation=True),
         Metric("spearman", "Spearman's rank correlation", _SIGNED, is_correlation=True),
         Metric("mse", "mean squared error, in the label's own units", _ANY, lower_is_better=True),
@@ -87,7 +89,7 @@ METRICS: dict[str, Metric] = {
 
 
 def choose_metrics(labels: Labels, wanted: Sequence[str] | None, task: str) -> tuple[str, ...]:
-    """A task's metrics, the primary one first."""
+    """Return and validate a task's metrics, the primary metric first."""
     kind = labels.kind
     if not wanted:
         return kind.default_metrics
@@ -99,18 +101,19 @@ def choose_metrics(labels: Labels, wanted: Sequence[str] | None, task: str) -> t
         kind.check_metric(labels, name, key)
     if METRICS[wanted[0]].lower_is_better:
         raise UserError(
-            f"{key}: the first one counts in the overall score, where more is better; {wanted[0]!r} cannot stand there"
+            f"{key}: the first metric counts in the overall score, so higher must be better; found {wanted[0]!r}, "
+            "where lower is better; put another metric first"
         )
     return tuple(wanted)
 
 
 def title(name: str) -> str:
-    """How tables call a metric."""
+    """Return the name of a metric in tables."""
     return METRICS[name].title or name
 
 
 def score(labels: Labels, names: Sequence[str], targets: Targets, predictions: Predictions) -> dict[str, float]:
-    """The named metrics of a task, and the number of rows; a regression's in the label's own units."""
+    """Compute the named metrics of a task, and `n`, the number of rows; a regression is scored in the label's units."""
     truth, answers = Truth.of(labels, targets), labels.in_units(predictions)
     return {name: METRICS[name].compute(truth, answers) for name in names} | {"n": len(targets)}
 
@@ -125,14 +128,14 @@ def overall(scores: dict[str, dict[str, float]], primary: dict[str, str]) -> flo
 
 
 def overall_range(primary: Mapping[str, str]) -> tuple[float, float]:
-    """Smallest and largest overall score that these primary metrics can make."""
+    """Return the smallest and largest possible overall score of these primary metrics."""
     ranges = [(0.0, 1.0) if METRICS[name].is_correlation else METRICS[name].range for name in primary.values()]
     low, high = np.mean(ranges, axis=0)
     return float(low), float(high)
 
 
 def overall_formula(primary: Mapping[str, str]) -> str:
-    """How the overall score of these tasks is formed, in words."""
+    """Return the formula of the overall score as text."""
     parts = [
         f"(1 + {task} {title(metric)}) / 2" if METRICS[metric].is_correlation else f"{task} {title(metric)}"
         for task, metric in primary.items()
@@ -141,9 +144,10 @@ def overall_formula(primary: Mapping[str, str]) -> str:
 
 
 def explain(measured: Mapping[str, Sequence[str]], positive: Mapping[str, str]) -> list[str]:
-    """What a table of scores must say below it: how overall is formed, and what its metrics average over.
+    """Return the notes below a table of scores: the formula of overall, and what its metrics average over.
 
-    `measured` has the metrics of each task, the primary one first; `positive` the positive class of those with one.
+    `measured`: the metrics of each task, the primary metric first. `positive`: the positive class of tasks that have
+    one.
     """
     lines = [overall_formula({task: names[0] for task, names in measured.items()})]
     used = dict.fromkeys(name for names in measured.values() for name in names)

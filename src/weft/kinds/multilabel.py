@@ -1,4 +1,4 @@
-"""Any number of several labels for each row."""
+"""Multilabel classification: any number of labels per row."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from weft.kinds.probability import CLOSE, TINY, ProbabilityKind
 from weft.kinds.truth import Predictions, Targets, Truth
 
 LIKELY = 0.5
-"""a label applies if it is more probable than this"""
+"""decision threshold: a label is predicted if its probability is above it"""
 
 
 class Multilabel(ProbabilityKind):
-    """A target is a 0 or 1 for each label, an answer the probability of each label by itself."""
+    """A target has a 0 or 1 per label; a prediction has an independent probability per label."""
 
     name = "multilabel"
     default_loss = "binary-cross-entropy"
@@ -45,7 +45,7 @@ class Multilabel(ProbabilityKind):
     )
 
     def check_columns(self, columns: int) -> None:
-        """There may be one for each label."""
+        """Accept any number: one column per label is supported."""
 
     def expected(self, labels: Labels) -> str:
         return f"any of {self.shown_names(labels)}"
@@ -70,7 +70,7 @@ class Multilabel(ProbabilityKind):
         return rows
 
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
-        """Symmetrized KL of a coin for each label."""
+        """Symmetrized KL divergence of Bernoulli distributions, summed over labels."""
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (torch.logit(p) - torch.logit(q))).sum(dim=1)
 
@@ -90,12 +90,12 @@ class Multilabel(ProbabilityKind):
         return np.where(targets > 0.5, predictions, 1 - predictions)
 
     def confidence(self, predictions: Predictions, targets: Targets) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Every label of a row is an answer."""
+        """Every label of a row counts as one prediction."""
         sure = np.maximum(predictions, 1 - predictions)
         return sure.ravel(), ((predictions > LIKELY) == (targets > 0.5)).ravel()
 
     def majority(self, truth: Truth) -> Predictions:
-        """Of each label, yes or no."""
+        """Predict a label if it applies to more than half of the rows."""
         return np.tile((truth.targets.mean(axis=0) > 0.5).astype(np.float64), (len(truth), 1))
 
     def answer(self, labels: Labels, value: Any) -> Answer:
@@ -103,7 +103,7 @@ class Multilabel(ProbabilityKind):
         return [name for name, p in probabilities.items() if p > LIKELY], float(value.max()), probabilities
 
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
-        """The largest change of a probability."""
+        """Largest absolute difference of a label's probability."""
         return np.asarray(np.abs(before - after).max(axis=1))
 
     @property

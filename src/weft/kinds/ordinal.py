@@ -1,4 +1,4 @@
-"""One class out of several for each row, where classes have an order."""
+"""Ordinal classification: one of several ordered classes per row."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -11,7 +11,7 @@ from weft.kinds.forms import Form
 
 
 class Ordinal(Classification):
-    """Classes whose distance counts: metrics tell a near miss from a far one."""
+    """A classification with ordered classes. Some metrics depend on the distance between classes."""
 
     name = "ordinal"
     default_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "class-distance")

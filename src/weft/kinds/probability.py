@@ -1,4 +1,4 @@
-"""What all kinds have in common whose answers are probabilities: of classes, or of labels that apply or do not."""
+"""Base class of kinds that predict probabilities: of classes, or of independent labels."""
 
 import math
 from abc import abstractmethod
@@ -16,14 +16,15 @@ from weft.kinds.labels import Labels
 from weft.kinds.truth import Predictions, Targets
 
 TINY = 1e-30
-"""the least probability whose logarithm is taken"""
+"""probabilities are clipped at this minimum before taking a logarithm"""
 CLOSE = 1e-6
-"""how close to 0 and 1 a probability in a divergence comes: its gradient must stay finite in fp32"""
+"""probabilities in a divergence are clipped to [CLOSE, 1 - CLOSE]: gradients must stay finite in fp32"""
 SHOWN = 8
+"""maximum number of label names in an error message"""
 
 
 class ProbabilityKind(Kind):
-    """A model answers with a probability of each name, which a temperature can calibrate."""
+    """A kind that predicts one probability per label name. Temperature scaling can calibrate them."""
 
     hub_task = "text-classification"
 
@@ -31,7 +32,7 @@ class ProbabilityKind(Kind):
         if bounds is not None or not scaled:
             raise ValueError(f"`range` and `scale` are for a regression, but the task is a {self.name}")
         if names is not None and len({canonical(str(name)) for name in names}) < max(2, len(names)):
-            raise ValueError("`labels` must be at least two, each once")
+            raise ValueError("`labels` must have at least two names, all different")
 
     def find_labels(
         self,
@@ -49,7 +50,7 @@ class ProbabilityKind(Kind):
         seen = column.names(self)
         if len(seen) < 2:
             raise UserError(
-                f"{column.where} holds {len(seen)} different labels ({', '.join(seen) or 'none'}); "
+                f"{column.where} has {len(seen)} distinct labels ({', '.join(seen) or 'none'}); "
                 f"a {self.name} task needs at least two"
             )
         return Labels(self, names=tuple(seen))
@@ -58,7 +59,7 @@ class ProbabilityKind(Kind):
         return len(labels.names) > 1 and len(set(labels.names)) == len(labels.names)
 
     def number(self, name: str, labels: Labels) -> float | None:
-        """The number of a class, or None if there is no such class."""
+        """Return the number of a class, or None if there is no such class."""
         if name in labels.names:
             return float(labels.names.index(name))
         if labels.numbered and name.isdecimal() and int(name) < len(labels.names):
@@ -75,15 +76,15 @@ class ProbabilityKind(Kind):
 
     @abstractmethod
     def count(self, targets: Targets, classes: int) -> NDArray[np.int64]:
-        """[classes] how many rows have each."""
+        """[classes] number of rows with each class or label."""
 
     @abstractmethod
     def truth_probabilities(self, predictions: Predictions, targets: Targets) -> NDArray[np.float64]:
-        """The probability of everything that is true."""
+        """Return the predicted probability of each true class, or of each label's true value."""
 
     @abstractmethod
     def confidence(self, predictions: Predictions, targets: Targets) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """[answers] the probability of each answer, and whether it is right."""
+        """[predictions] confidence of each prediction, and whether it is correct."""
 
     def no_answer(self) -> Answer:
         return None, math.nan, {}

@@ -1,4 +1,4 @@
-"""A number for each row."""
+"""Regression: one number per row."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from weft.kinds.truth import Predictions, Targets, Truth
 
 
 class Regression(Kind):
-    """A target is a number, brought to 0..1 by default; answers are in the label's own units."""
+    """A target is a number, scaled to 0..1 by default; predictions are in the label's units."""
 
     name = "regression"
     has_numbers = True
@@ -61,7 +61,7 @@ class Regression(Kind):
     def _seen_range(self, column: Seen) -> tuple[float, float]:
         values = {value for text in column.distinct(self) if (value := as_float(text.strip())) is not None}
         if len(values) < 2:
-            raise UserError(f"{column.where} holds {len(values)} different numbers; a regression needs two")
+            raise UserError(f"{column.where} has {len(values)} distinct numbers; a regression needs at least two")
         return min(values), max(values)
 
     def fits(self, labels: Labels) -> bool:
@@ -103,7 +103,7 @@ class Regression(Kind):
         return predictions
 
     def majority(self, truth: Truth) -> Predictions:
-        """The mean."""
+        """Predict the mean."""
         return np.full(len(truth), truth.targets.mean(), dtype=np.float64)
 
     def answer(self, labels: Labels, value: Any) -> Answer:
@@ -116,7 +116,7 @@ class Regression(Kind):
         return [("score", pa.float64())]
 
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-        """As a share of the range."""
+        """Absolute difference as a fraction of the range."""
         return np.asarray(np.abs(before - after) / (labels.high - labels.low))
 
     @property

@@ -1,4 +1,4 @@
-"""What a metric scores: the true labels of some rows, and a model's answers to them."""
+"""The input of a metric: true labels and predictions."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,21 +17,22 @@ Predictions = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Truth:
-    """The labels of some rows, and what a metric must know of their task."""
+    """The true labels of rows, and the properties of their task that metrics need."""
 
     kind: "Kind"
+    """the kind of label"""
     targets: Targets
-    """[n] class numbers or numbers in the label's own units, or [n, labels] for multilabel"""
+    """[n] class numbers or numbers in the label's units, or [n, labels] for multilabel"""
     classes: int = 0
-    """how many classes or labels the task has; 0 for a regression"""
+    """number of classes or labels; 0 for a regression"""
     bounds: tuple[float, float] | None = None
-    """the range of a regression's labels; None where it is not known"""
+    """range of a regression's labels; None if unknown"""
     positive: int | None = None
-    """which of two classes precision, recall and `f1-positive` are about"""
+    """number of the positive class of precision, recall and `f1-positive`"""
 
     @staticmethod
     def of(labels: "Labels", targets: Targets) -> "Truth":
-        """Targets as training has them, in the label's own units."""
+        """Convert training targets to the label's units."""
         positive = None if labels.positive is None else labels.names.index(labels.positive)
         return Truth(labels.kind, labels.in_units(targets), len(labels.names), labels.limits, positive)
 
@@ -39,9 +40,9 @@ class Truth:
         return len(self.targets)
 
     def rows(self, rows: NDArray[np.int64]) -> "Truth":
-        """Some rows alone, any of them several times."""
+        """Select rows; a row may be selected more than once."""
         return replace(self, targets=self.targets[rows])
 
     def majority(self) -> Predictions:
-        """The answers of a model that always gives the majority class (of each label, yes or no), or the mean."""
+        """Return the predictions of the majority-class baseline; for a regression, the mean."""
         return self.kind.majority(self)

@@ -1,4 +1,4 @@
-"""All losses. The union below is the registry: a recipe's `loss` is one of these."""
+"""Losses. The union below is the registry: a recipe's `loss` is one of these."""
 
 from typing import Annotated
 

@@ -12,7 +12,7 @@ from weft.nn.heads.base import Bounds
 
 
 class CrossEntropy(Loss):
-    """`-log softmax(o)_y`; with smoothing s the target is `(1 - s)` of it and `s / classes` of every class."""
+    """`-log softmax(o)_y`. With label smoothing s, the target is `(1 - s) onehot(y) + s / classes`."""
 
     activation = "softmax"
 
@@ -30,7 +30,7 @@ class CrossEntropy(Loss):
 class CrossEntropyConfig(LossOptions):
     name: Literal["cross-entropy"] = "cross-entropy"
     smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """label smoothing"""
+    """Label smoothing."""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> CrossEntropy:  # noqa: ARG002 (k outputs: no bounds)
         if not labels.kind.has_one_class:

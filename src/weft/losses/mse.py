@@ -10,7 +10,7 @@ from weft.nn.heads.base import Bounds
 
 
 class MeanSquaredError(Loss):
-    """`(o - y)^2`, on labels scaled to 0..1 unless the task says `scale = false`."""
+    """`(o - y)^2`, on labels scaled to 0..1 by default. `scale = false` in the task keeps the label's units."""
 
     activation = "identity"
 
@@ -28,5 +28,6 @@ class MeanSquaredErrorConfig(LossOptions):
         if not labels.kind.has_numbers:
             raise refuse(self.name, labels, task, "a regression")
         if bounds is not None and labels.scaled and bounds[1] > 1:
-            raise refuse_bounds(self.name, bounds, task, "labels scaled to 0..1 here (scale = false keeps their units)")
+            expected = "a number from 0 to 1, like the scaled labels (scale = false keeps their units)"
+            raise refuse_bounds(self.name, bounds, task, expected)
         return MeanSquaredError(1)

@@ -1,4 +1,4 @@
-"""Mistakes cost more the further they are off."""
+"""Ordinal log loss: errors cost more the further they are from the true class."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from weft.nn.heads.base import Bounds
 
 
 class OrdinalLog(Loss):
-    """`-sum_i log(1 - p_i) d(y, i)^alpha` with `p = softmax(o)` and `d` the distance in classes.
+    """`-sum_i log(1 - p_i) d(y, i)^alpha` with `p = softmax(o)` and `d` the difference of class numbers.
 
     Castagnos, Mihelich and Dognin, "A Simple Log-based Loss Function for Ordinal Text Classification", 2022.
     """
@@ -37,7 +37,7 @@ class OrdinalLog(Loss):
 class OrdinalLogConfig(LossOptions):
     name: Literal["ordinal-log"] = "ordinal-log"
     alpha: float = Field(default=1.5, ge=0)
-    """how much faster than the distance the cost grows"""
+    """Exponent of the distance between classes."""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> OrdinalLog:  # noqa: ARG002 (k outputs: no bounds)
         if not labels.kind.has_one_class:

@@ -1,4 +1,4 @@
-"""All penalties. The union below is the registry: a recipe's `penalties` is a list of these."""
+"""Penalties. The union below is the registry: a recipe's `penalties` is a list of these."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""All regularizers. The union below is the registry: a task's `regularizer` is one of these."""
+"""Regularizers. The union below is the registry: a task's `regularizer` is one of these."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What a task adds to its loss to be less sure of itself."""
+"""Base classes of regularizers: terms added to the loss of each row of one task."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from weft.foundation.components import Component
 from weft.kinds.labels import Labels
 
 Run = Callable[[Tensor, int], Tensor]
-"""(embeddings [t, w], draw) -> output [n, k]: through the body and the head again. Draw 0 has the dropout masks of the
-clean pass, any other draw has masks of its own."""
+"""(embeddings [t, w], draw) -> output [n, k]: another forward pass through body and head. Draw 0 uses the dropout masks
+of the clean pass, every other draw uses different masks."""
 Read = Callable[[Tensor], Tensor]
 """output [n, k] -> probabilities [n, classes] or numbers [n]"""
 
 
 class Regularizer(nn.Module, ABC):
-    """Belongs to a task: a term for each row, added to the row's loss."""
+    """A term per row of a task, added to the row's loss."""
 
     def __init__(self, weight: float) -> None:
         super().__init__()
@@ -24,19 +24,19 @@ class Regularizer(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, run: Run, embedded: Tensor, output: Tensor, divergence: "Divergence") -> Tensor:
-        """`embedded` [t, w] is what entered the body and `output` [n, k] what came out -> [n], weighted"""
+        """`embedded` [t, w] are the inputs of the body, `output` [n, k] the outputs of the head -> [n], weighted"""
 
 
 class RegularizerOptions(Component):
-    """The base of all config classes of regularizers."""
+    """Base class of all regularizer configs."""
 
     @abstractmethod
     def build(self) -> Regularizer:
-        """A regularizer for one task."""
+        """Build the regularizer of one task."""
 
 
 class Divergence:
-    """How far two outputs are apart: symmetrized KL for classes, squared error for numbers. [n]"""
+    """[n] divergence of two outputs: symmetrized KL divergence for classes, squared error for numbers."""
 
     def __init__(self, labels: Labels, read: Read) -> None:
         self.kind = labels.kind

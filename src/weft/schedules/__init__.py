@@ -1,4 +1,4 @@
-"""All schedules. The union below is the registry: a recipe's `schedule` is one of these."""
+"""Schedules. The union below is the registry: a recipe's `schedule` is one of these."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""All gradient surgeries. The union below is the registry: a recipe's `surgery` is one of these."""
+"""Gradient surgery methods. The union below is the registry: a recipe's `surgery` is one of these."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Gradients made orthogonal and equally long."""
+"""Aligned-MTL: aligns the principal components of the task gradients."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from weft.surgery.base import Surgery, SurgeryOptions
 
 
 class AlignedMTLConfig(SurgeryOptions):
-    """The Gramian's principal components are brought to the scale of the smallest; the update is their *mean*.
+    """Rescale the principal components of the gradients to the scale of the smallest; the update is their *mean*.
 
     Senushkin et al., "Independent Component Alignment for Multi-Task Learning", 2023.
     """

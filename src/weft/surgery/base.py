@@ -1,4 +1,4 @@
-"""How the tasks' gradients on the shared body become one."""
+"""Base classes of gradient surgery: combining per-task gradients on the shared body into one gradient."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -12,12 +12,11 @@ GramianWeighting = Callable[[Tensor], Tensor]
 
 
 class Surgery:
-    """A weighting of TorchJD. The Gramian is all it needs, so it costs m gradients and m (m + 1) / 2 dot products.
+    """A TorchJD weighting. It needs only the Gramian, so it costs m gradients and m (m + 1) / 2 dot products.
 
-    A window with one task passes unchanged. Methods that draw use torch's global generator, which the step has set
-    from the window's seed. The Gramian is divided by its trace first: the weights of `c` times the gradients are the
-    weights of the gradients, but some solvers have an absolute tolerance (CAGrad returns zeros and UPGrad the mean for
-    a trace below 1e-4).
+    A window with one task is not changed. Randomized methods use torch's global generator, which the step seeds for
+    each window. The Gramian is divided by its trace first: the weights do not depend on the scale of the gradients, but
+    some solvers have an absolute tolerance (for a trace below 1e-4, CAGrad returns zeros and UPGrad the mean).
     """
 
     def __init__(self, weighting: GramianWeighting) -> None:
@@ -31,8 +30,8 @@ class Surgery:
 
 
 class SurgeryOptions(Component):
-    """The base of all config classes of surgeries."""
+    """Base class of all surgery configs."""
 
     @abstractmethod
     def build(self) -> Surgery | None:
-        """The surgery; None only for `none`, which leaves gradients as they are."""
+        """Build the surgery; None only for `none`, which sums the gradients."""

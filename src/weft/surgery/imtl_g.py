@@ -1,4 +1,4 @@
-"""A direction on which all gradients project equally."""
+"""IMTL-G: an update with equal projections on all task gradients."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from weft.surgery.base import Surgery, SurgeryOptions
 
 
 class IMTLGConfig(SurgeryOptions):
-    """Weights that sum to 1, negative ones possible; the update has the same projection on every unit gradient.
+    """Weights that sum to 1 and can be negative; the update has the same projection on every normalized gradient.
 
     Liu et al., "Towards Impartial Multi-Task Learning", 2021.
     """

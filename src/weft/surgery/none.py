@@ -1,4 +1,4 @@
-"""No surgery: the plain sum."""
+"""No surgery: the sum of the task gradients."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from weft.surgery.base import SurgeryOptions
 
 
 class NoSurgeryConfig(SurgeryOptions):
-    """`sum_i g_i`, taken in one pass for all tasks."""
+    """`sum_i g_i`, computed in one backward pass for all tasks."""
 
     name: Literal["none"] = "none"
 
     def build(self) -> None:
-        """Nothing stands between backward and the optimizer."""
+        """Return None: the optimizer uses the gradients of the backward pass."""

@@ -1,4 +1,4 @@
-"""Projects each gradient on the cone that no task opposes."""
+"""UPGrad: projects each task gradient onto the dual cone of all task gradients."""
 
 from typing import Literal
 
@@ -16,10 +16,10 @@ RIDGE = 1e-4
 
 
 class LeastSquaresProjector(DualConeProjector):
-    """The weights `w >= u` with the smallest `w' G w`, for each row u.
+    """Find the weights `w >= u` that minimize `w' G w`, for each row u.
 
     With `G = L L'` and `w = u + x` this is non-negative least squares, `min_{x >= 0} |L' x + L' u|`, which SciPy solves
-    exactly (Lawson and Hanson's active sets). TorchJD's own projector solves it by quadprog, which is under the GPL.
+    exactly (active-set method of Lawson and Hanson). TorchJD's projector uses quadprog, which is under the GPL.
     """
 
     def __call__(self, U: Tensor, G: Tensor) -> Tensor:  # noqa: N803 -- the interface's names
@@ -30,7 +30,7 @@ class LeastSquaresProjector(DualConeProjector):
 
 
 class UPGradConfig(SurgeryOptions):
-    """Each g_i is replaced by the nearest vector that opposes no task; the update is their *mean*.
+    """Project each g_i onto the dual cone, the vectors that conflict with no task gradient; the update is their *mean*.
 
     Quinton and Rey, "Jacobian Descent for Multi-Objective Optimization", 2024.
     """

@@ -1,4 +1,4 @@
-"""Turns the configs of a model's tasks into objects: readers, files and the network."""
+"""Builds readers, files and the network from the configs of a model."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,12 +29,14 @@ def task_files(
     data_dir: Path | None = None,
     frames: GivenFrames | None = None,
 ) -> TaskFiles:
+    """Build the access to a task's data files, or to the rows given in Python."""
     reader = build_reader(config, task, tokenizer)
     own = (frames or {}).get(task)
     return TaskFiles(task, config.tasks[task].data, reader, tokenizer, config.seed, data_dir, own)
 
 
 def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:
+    """Build the reader that turns a task's texts into token sequences."""
     return Reader(config.tasks[task].reading, tokenizer.template, config.max_length)
 
 
@@ -45,18 +47,18 @@ def build_network(
     dtype: torch.dtype = torch.float32,
     weights: Mapping[str, Tensor | None] | None = None,
 ) -> Network:
-    """The body of `folder` with fresh heads, each drawn from a seed of its own; `weights` are class weights."""
+    """Load the body of `folder` and add new heads, each initialized from its own seed; `weights` are class weights."""
     with seeded(config.seed, "body", "start"):
         body = load_body(folder, dropout=config.body_dropout, attention_dropout=config.body_dropout)
     return _with_heads(body, config, labels, weights or {}).to(dtype)
 
 
 def planned_network(config: ModelConfig, labels: Mapping[str, Labels], folder: Path) -> Network:
-    """The same network with shapes alone: what a stranger's settings ask for must not fill the memory."""
+    """Build the network on the meta device: the settings of an untrusted model must not exhaust memory."""
     try:
         with shapes_alone():
             return _with_heads(Body(read_shape(folder)), config, labels, {})
-    except (RuntimeError, TypeError, OverflowError) as error:  # sizes beyond what a tensor can have
+    except (RuntimeError, TypeError, OverflowError) as error:  # sizes beyond the limits of a tensor
         raise UserError(f"{folder}: asks for heads of an impossible size ({str(error).splitlines()[0]})") from None
 
 
@@ -74,15 +76,15 @@ def _with_heads(
         body.leave_segments_out()
     tasks = []
     shared: dict[str, nn.Module] = {}
-    _refuse_lonely_heads(config)
+    _require_shared_heads(config)
     for name, task in config.tasks.items():
         with seeded(config.seed, name, "start"):
             tasks.append(build_task(name, task, labels[name], body, config.dropout, shared, weights.get(name)))
     return Network(body, tasks)
 
 
-def _refuse_lonely_heads(config: ModelConfig) -> None:
-    """A head that one task alone shares is a slip of the pen."""
+def _require_shared_heads(config: ModelConfig) -> None:
+    """Raise UserError if only one task uses a `share_head` name, which is probably a typing error."""
     wanted = Counter(task.share_head for task in config.tasks.values())
     for name, task in config.tasks.items():
         if task.share_head is not None and wanted[task.share_head] == 1:

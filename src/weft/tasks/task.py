@@ -1,4 +1,4 @@
-"""What one task adds to the shared body."""
+"""The modules of one task on top of the shared body."""
 
 from dataclasses import dataclass
 
@@ -22,10 +22,10 @@ from weft.tasks.config import TaskConfig
 
 @dataclass(frozen=True)
 class TaskParts:
-    """The modules of a task, in the order in which a batch passes them."""
+    """The modules of a task, in forward order."""
 
     layer: nn.Module
-    """which of the body's layers the task reads"""
+    """selects the body layer"""
     pooling: Pooling
     head: Head
     loss: Loss
@@ -45,7 +45,7 @@ class Task(nn.Module):
         metrics: tuple[str, ...],
         class_weights: Tensor | None = None,
     ) -> None:
-        """`class_weights` [classes] say how much a row counts by its class; they matter in training alone."""
+        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training."""
         super().__init__()
         self.name = name
         self.labels = labels
@@ -57,33 +57,33 @@ class Task(nn.Module):
         self.loss = parts.loss
         self.regularizer = parts.regularizer
         self.divergence = Divergence(labels, parts.loss.read)
-        """how far two outputs are apart, for regularizers"""
+        """divergence of two outputs, for regularizers and output penalties"""
         self.class_weights: Tensor | None
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     @property
     def primary(self) -> str:
-        """the metric that counts in the overall score"""
+        """the primary metric, which counts in the overall score"""
         return self.metrics[0]
 
     def vectors(self, hidden: tuple[Tensor, ...], encoded: Encoded) -> Tensor:
-        """[n, width] what the task's pooling makes of a body's layers"""
+        """[n, width] pooled vectors from the hidden states of all layers"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
         return pooled
 
     def padded_vectors(self, hidden: tuple[Tensor, ...], mask: Tensor) -> Tensor:
-        """The same of a body's padded layers, for export"""
+        """[n, width] pooled vectors from padded hidden states, for export"""
         pooled: Tensor = self.pooling.padded(self.layer(hidden), mask)
         return pooled
 
     def outputs(self, vectors: list[Tensor]) -> Tensor:
-        """[n, k] from one vector for each row, or two"""
+        """[n, k] head outputs, from one vector per row, or two for a bi reading"""
         dropped = drop_alike(vectors, self.dropout) if self.training else vectors
         output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None)
         return output
 
     def losses(self, output: Tensor, target: Tensor) -> Tensor:
-        """[n] one loss for each row, times the weight of its class"""
+        """[n] loss of each row, multiplied by its class weight"""
         losses: Tensor = self.loss(output, target)
         return losses if self.class_weights is None else losses * self.class_weights[target]
 
@@ -93,7 +93,7 @@ class Task(nn.Module):
 
     @torch.no_grad()
     def read(self, vectors: list[Tensor]) -> Tensor:
-        """Probabilities or numbers for vectors that are already there (evaluation)."""
+        """Compute predictions (probabilities or numbers) from pooled vectors."""
         answer: Tensor = self.loss.read(self.outputs(vectors))
         return answer
 
@@ -107,7 +107,7 @@ def build_task(
     shared: dict[str, nn.Module],
     class_weights: Tensor | None = None,
 ) -> Task:
-    """A task's modules on a body, with random heads; `shared` holds what several heads share."""
+    """Build a task's modules with a randomly initialized head; `shared` collects the modules that heads share."""
     if config.reading == "single" and config.data.text2 is not None:
         raise UserError(
             f"tasks.{name}.reading: 'single' would ignore the column {config.data.text2!r} that data.text2 names; "
@@ -121,7 +121,7 @@ def build_task(
     if config.regularizer:
         require_made(config.regularizer, regularizer, Regularizer, f"tasks.{name}.regularizer")
     shape = HeadShape(pooling.width, config.reading == "bi", loss.outputs, name, shared)
-    # in this order: it decides what each of them draws from the seed
+    # keep this order: it determines the random numbers that initialize each module
     head = _build_head(config, shape)
     metrics = choose_metrics(labels, config.metrics, name)
     layer = build_layer(config.layer, body.shape.layers, name)
@@ -130,7 +130,7 @@ def build_task(
 
 
 def _build_head(config: TaskConfig, shape: HeadShape) -> Head:
-    """A head of the task's own, or the one that another task with the same `share_head` has built."""
+    """Build the task's head, or return the head of another task with the same `share_head`."""
     head: Head = config.head.build(shape)
     require_made(config.head, head, Head, f"tasks.{shape.task}.head")
     if config.share_head is None:
@@ -140,7 +140,7 @@ def _build_head(config: TaskConfig, shape: HeadShape) -> Head:
     tensors, others = ({k: p.shape for k, p in h.named_parameters()} for h in (head, other))
     if type(other) is not type(head) or tensors != others:
         raise UserError(
-            f"tasks.{shape.task}.share_head: the head {config.share_head!r} of another task has another form; "
+            f"tasks.{shape.task}.share_head: the head {config.share_head!r} of another task has a different structure; "
             "tasks that share a head need the same head, reading, pooling and number of labels"
         )
     return other

@@ -1,4 +1,4 @@
-"""Programs that draw a run while it goes on. The union below is the registry."""
+"""Experiment trackers. The union below is the registry: a recipe's `trackers` is a list of these."""
 
 from typing import Annotated
 

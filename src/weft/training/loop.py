@@ -28,55 +28,67 @@ from weft.training.step import Step, StepReport
 from weft.training.trainable import TrainableConfig, set_trainable
 
 ECHO_SECONDS = 5.0
+"""a signal that follows within this time is a duplicate, if several processes run"""
 
 
 class TrainListener(Protocol):
-    """Whoever wants to watch: the terminal, a test."""
+    """Callbacks of the training loop, for the terminal and for tests."""
 
-    def started(self, progress: Progress, steps: int) -> None: ...
-    def stepped(self, step: int, report: StepReport, seconds: float) -> None: ...
-    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None: ...
-    def noted(self, message: str) -> None: ...
+    def started(self, progress: Progress, steps: int) -> None:
+        """Called before the first step."""
+
+    def stepped(self, step: int, report: StepReport, seconds: float) -> None:
+        """Called after each step."""
+
+    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
+        """Called after each evaluation."""
+
+    def noted(self, message: str) -> None:
+        """Called with each warning."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """The way of a run: its windows, how fast each step moves, and what trains."""
+    """The course of a run: windows, learning rates and trainable parameters."""
 
     plan: Plan
+    """the windows of all steps"""
     rates: Rates
+    """the learning rate of each step"""
     modes: Sequence[TrainableConfig]
-    """what trains in each phase"""
+    """trainable parameters of each phase"""
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is evaluated, and how long a run waits for a better score."""
+    """Evaluation during training, and early stopping."""
 
     dev: Mapping[str, Dataset]
+    """dev rows of each task"""
     train_sample: Mapping[str, Dataset]
-    """train rows that are scored too, to see overfitting; may be empty"""
+    """train rows that are scored too, to show overfitting; can be empty"""
     untrained: Collection[str]
-    """tasks that get no batch: they are scored, but have no say in which checkpoint is the best"""
+    """tasks without batches: they are scored, but do not count in the selection of the best checkpoint"""
     patience: int | None
-    """evaluations without a better score after which the run stops; it runs to its end if None"""
+    """evaluations without improvement after which the run stops; None disables early stopping"""
 
 
 @dataclass(frozen=True)
 class Saving:
-    """Where a run is written, and when."""
+    """Where and when a run is saved."""
 
     run: RunFolder
+    """the run folder"""
     settings: dict[str, Any]
-    """what a checkpoint must agree with to be resumed"""
+    """settings that must equal those of a checkpoint to resume from it"""
     every_steps: int
-    """steps between checkpoints, besides one at the end of each epoch"""
+    """steps between checkpoints; one is also written at the end of each epoch"""
     save_best: Callable[[Evaluation], None]
     """writes the model and the predictions of the best evaluation so far"""
 
 
 class Trainer:
-    """Runs a plan from wherever its last checkpoint is to its end."""
+    """Runs a plan to its end, from the last checkpoint if there is one."""
 
     def __init__(
         self,
@@ -103,6 +115,7 @@ class Trainer:
         self._saved_at = -1
 
     def fit(self) -> Progress:
+        """Train, evaluate and write checkpoints until the plan ends or early stopping applies."""
         self._restore()
         progress = self.progress
         self.listener.started(progress, self.plan.steps)
@@ -116,7 +129,7 @@ class Trainer:
                     now = time.perf_counter()
                     progress.seconds, clock = progress.seconds + now - clock, now
                     self._checkpoint()
-                # asked of all processes after every checkpoint, so that none leaves while it is being written
+                # a collective operation after every checkpoint: no process exits while rank 0 writes it
                 has_waited_enough = self.processes.any(self._has_waited_enough())
                 if progress.step == self.plan.steps or has_waited_enough:
                     return progress
@@ -166,7 +179,7 @@ class Trainer:
         train = None
         if self.scoring.train_sample:
             train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device)
-        # The untrained heads are scored but never kept as the best. An undefined score counts as the worst.
+        # Untrained heads are scored but never saved as the best. An undefined score ranks last.
         worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
         if is_best:
@@ -174,7 +187,7 @@ class Trainer:
             self.saving.save_best(evaluation)
         elif progress.step > 0:
             progress.waited += 1
-        # untrained heads answer alike to everything; that is no news
+        # untrained heads give constant predictions, which needs no warning
         trained = {name: dataset for name, dataset in self.scoring.dev.items() if name not in self.scoring.untrained}
         warnings = dead_heads(evaluation, trained) if progress.step > 0 else []
         self.run.log(
@@ -198,7 +211,7 @@ class Trainer:
             self.listener.noted(warning)
 
     def _selected(self, evaluation: Evaluation) -> Evaluation:
-        """With the score that chooses the best checkpoint. If no task is known to train, all of them count."""
+        """Add the score that selects the best checkpoint. If no task is known to train, all tasks count."""
         untrained = tuple(task for task in evaluation.scores if task in self.scoring.untrained)
         counted = [task for task in evaluation.scores if task not in untrained] or list(evaluation.scores)
         primary = {task: self.network.task(task).primary for task in counted}
@@ -227,13 +240,13 @@ class Trainer:
         if len(set(steps)) > 1:
             with self.processes.agreement():
                 raise RunError(
-                    f"{self.run.paths.checkpoints}: the processes of this run found different checkpoints there "
-                    f"(of steps {', '.join(map(str, steps))}, by process); "
-                    "the run folder must be on a disk that all of them see"
+                    f"{self.run.paths.checkpoints}: the processes of this run found different checkpoints "
+                    f"(steps {', '.join(map(str, steps))}, by process); "
+                    "the run folder must be on a disk that all processes share"
                 )
 
     def _not_yet_evaluated(self) -> bool:
-        """A checkpoint is written after its step's evaluation, so a run that goes on has that one behind it."""
+        """Whether the current step lacks its evaluation. A checkpoint is written after it, so a resumed run has it."""
         return self.progress.step != self._saved_at
 
     def _is_due_for_checkpoint(self) -> bool:
@@ -246,7 +259,7 @@ class Trainer:
 
 
 def _fingerprint(window: Window) -> str:
-    """Which rows a step saw, in eight characters: equal runs log equal ones."""
+    """Return a checksum of the rows of a step: equal runs log equal checksums."""
     check = 0
     for part in window.parts:
         check = zlib.crc32(part.rows.tobytes(), zlib.crc32(part.task.encode(), check))
@@ -255,9 +268,10 @@ def _fingerprint(window: Window) -> str:
 
 @contextmanager
 def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM ask the loop to stop after the step under way; a second one ends it at once.
+    """Handle Ctrl-C and SIGTERM: the first stops the loop after the current step, the second stops it immediately.
 
-    With `echoes`, one that follows within seconds is the same one: torchrun passes on what a terminal has sent to all.
+    With `echoes`, a signal within `ECHO_SECONDS` is a duplicate: torchrun forwards signals that the terminal has sent
+    to all processes already.
     """
     asked: list[float] = []
     before: dict[int, Any] = {}
@@ -277,7 +291,7 @@ def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
         for number in (signal.SIGINT, signal.SIGTERM):
             before[number] = signal.signal(number, note)
     except ValueError:
-        pass  # not in the main thread: whoever runs that thread handles signals
+        pass  # signal handlers can only be set in the main thread
     try:
         yield lambda: bool(asked)
     finally:

@@ -1,4 +1,4 @@
-"""Gradients of the shared body, one task's at a time, in flat buffers."""
+"""Per-task gradients on the shared body, in a flat buffer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,41 +15,42 @@ from weft.training.distributed import SOLO, Processes
 
 @dataclass(frozen=True)
 class Conflicts:
-    """How the tasks' gradients on the body lie to each other in one step; weights of the losses are in them."""
+    """Norms and cosine similarities of the task gradients on the body in one step; loss weights are included."""
 
     norms: dict[str, float]
+    """norm of each task's gradient"""
     cosines: dict[str, float]
-    """for each pair, "a|b": below 0 the two tasks pull the body apart"""
+    """cosine similarity of each pair, "a|b"; a value below 0 is a gradient conflict"""
     layers: dict[str, dict[str, float]] | None
-    """the cosines on each part of the body by itself, if asked for"""
+    """cosine similarities on each part of the body; None if they are not logged"""
 
 
 class ApartGradients:
-    """One row of numbers for each task of a window: its gradient on every body parameter that trains.
+    """Per-task gradients of a window: one row per task, with its gradient on every trainable body parameter.
 
-    The rows live in one buffer that is kept from step to step. The token table, half of a small body, has no columns
-    there if it keeps its gradient: of it each task has the few rows that its texts use.
+    The rows are in one buffer that is reused in every step. The token table, half of a small body's parameters, has no
+    columns in it if it keeps its gradient: for each task only the rows of the tokens in its texts are stored.
 
-    The heads keep their gradients where autograd puts them: no other task has a say in those. A parameter outside
-    the body that several tasks share gets the plain sum of their gradients.
+    Gradients of the heads stay in `.grad`, because they are not combined. A parameter outside the body that several
+    tasks share gets the sum of their gradients.
     """
 
     def __init__(
         self, network: Network, factors: Mapping[str, Mapping[int, float]], processes: Processes = SOLO
     ) -> None:
-        """`factors`: task -> layer -> what its gradient on that layer is multiplied by."""
+        """`factors`: task -> layer -> factor on the task's gradient on that layer."""
         self.network = network
         self.factors = factors
         self.processes = processes
         self.tasks: list[str] = []
-        """those collected so far"""
+        """tasks collected so far"""
         self.touched: set[str] = set()
-        """parameters that some task of the window has a gradient on; the others must not even decay"""
+        """parameters with a gradient of any task in the window; the others must not decay"""
         self._buffer = torch.zeros(0, 0)
         self._tokens: list[UsedRows] = []
 
     def collect(self, task: str) -> None:
-        """Move what a task's backward pass left on the body, in all processes, into a row of its own."""
+        """Move the gradient of a task's backward pass, summed over processes, from the body to the task's row."""
         self.processes.sum_gradients([parameter for _, parameter in self._columns()])
         row = self._row(len(self.tasks))
         self.tasks.append(task)
@@ -67,11 +68,11 @@ class ApartGradients:
             self._tokens.append(self._table().take_gradient())
 
     def combine(self, surgery: Surgery | None) -> None:
-        """Leave the combination of all rows on the body."""
+        """Combine all rows and store the result as the gradient of the body."""
         weights = torch.ones(len(self.tasks))
         if surgery:
             gramian = self.gramian()
-            # numbers that are not finite go through as they are, to whoever stops the run or skips the step
+            # non-finite gradients pass unchanged: the step stops the run, or the fp16 scaler skips the step
             weights = surgery(gramian) if torch.isfinite(gramian).all() else weights
         total, *others = self._buffer[: len(self.tasks)]
         total.mul_(weights[0])
@@ -88,7 +89,7 @@ class ApartGradients:
                 self._table().add_gradient(ids, rows * weight)
 
     def forget(self) -> None:
-        """Before the next window."""
+        """Clear the rows before the next window."""
         self.tasks.clear()
         self._tokens.clear()
         self.touched.clear()
@@ -98,7 +99,7 @@ class ApartGradients:
         return self._products(slice(None)) + self._token_products()
 
     def conflicts(self, *, by_layer: bool, scale: float = 1.0) -> Conflicts:
-        """`scale` is what the losses were multiplied by before their gradients were taken."""
+        """Compute norms and cosine similarities; `scale` is the loss scale of the gradients."""
         gramian = self.gramian()
         norms = (gramian.diagonal().sqrt() / scale).tolist()
         layers = None
@@ -125,7 +126,7 @@ class ApartGradients:
         return rows @ rows.T
 
     def _token_products(self) -> Tensor:
-        """The part of the token table, on the rows that any of the tasks uses: all others are zero."""
+        """Dot products on the token table, over the rows that any task uses; all other rows are zero."""
         m = len(self.tasks)
         if not self._tokens:
             return self._buffer.new_zeros(m, m)
@@ -145,7 +146,7 @@ class ApartGradients:
         return self._table().keeps_gradient and self._table().weight.requires_grad
 
     def _columns(self) -> list[tuple[str, nn.Parameter]]:
-        """What trains of the body and has columns in the buffer."""
+        """Return the trainable body parameters that have columns in the buffer."""
         apart = self._table().weight if self._has_rows() else None
         return [(name, p) for name, p in self.network.body.named_parameters() if p.requires_grad and p is not apart]
 
@@ -167,7 +168,7 @@ class ApartGradients:
 
 
 def cosines(gramian: Tensor, tasks: Sequence[str]) -> dict[str, float]:
-    """`g_i · g_j / |g_i| |g_j|` for each pair of tasks; 0 where a gradient vanishes."""
+    """Cosine similarity `g_i · g_j / |g_i| |g_j|` for each pair of tasks; 0 if a gradient is zero."""
     found = {}
     for i, j in combinations(range(len(tasks)), 2):
         scale = float((gramian[i, i] * gramian[j, j]).sqrt())

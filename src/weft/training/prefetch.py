@@ -1,4 +1,4 @@
-"""Batches that are ready when they are needed."""
+"""Prefetching of batches."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,9 +11,9 @@ Key = tuple[int, int, str]
 
 
 class Ahead:
-    """A thread makes the batches of the coming window while the present one computes.
+    """Prefetches the batches of the next window in a thread while the current window is computed.
 
-    What it makes follows from the rows alone, so it does not matter who makes it, or when.
+    A batch is a function of its rows, so the result does not depend on when or in which thread it is built.
     """
 
     def __init__(self, datasets: Mapping[str, Dataset]) -> None:
@@ -22,6 +22,7 @@ class Ahead:
         self._coming: dict[Key, Future[Batch]] = {}
 
     def prepare(self, window: Window) -> None:
+        """Start to build the batches of a window."""
         present = {key: batch for key, batch in self._coming.items() if key[0] == window.step - 1}
         self._coming = present | {
             (window.step, part.micro, part.task): self._thread.submit(self.datasets[part.task].batch, part.rows)
@@ -29,6 +30,6 @@ class Ahead:
         }
 
     def batch(self, step: int, part: Part) -> Batch:
-        """The batch of a part; made now if nobody asked for it before."""
+        """Return the batch of a part; built now if it was not prefetched."""
         ready = self._coming.pop((step, part.micro, part.task), None)
         return self.datasets[part.task].batch(part.rows) if ready is None else ready.result()

@@ -1,4 +1,4 @@
-"""All weightings. The union below is the registry: a recipe's `weighting` is one of these."""
+"""Loss weightings. The union below is the registry: a recipe's `weighting` is one of these."""
 
 from typing import Annotated
 

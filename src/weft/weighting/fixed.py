@@ -1,4 +1,4 @@
-"""Weights that a person chose."""
+"""Fixed weights."""
 
 from typing import Literal
 
@@ -24,7 +24,7 @@ class Fixed(Weighting):
 class FixedConfig(WeightingOptions):
     name: Literal["fixed"] = "fixed"
     weights: dict[str, float]
-    """one weight for each task: `{ sentiment = 0.1, paraphrase = 1.0, similarity = 0.2 }`"""
+    """One weight per task: `{ sentiment = 0.1, paraphrase = 1.0, similarity = 0.2 }`."""
 
     def build(self, tasks: tuple[str, ...]) -> Fixed:
         if set(self.weights) != set(tasks):
@@ -32,5 +32,5 @@ class FixedConfig(WeightingOptions):
                 f"weighting.weights: found {', '.join(self.weights)}, expected one for each of {', '.join(tasks)}"
             )
         if min(self.weights.values()) < 0 or max(self.weights.values()) == 0:
-            raise UserError("weighting.weights: expected weights of at least 0, and not all of them 0")
+            raise UserError("weighting.weights: expected weights of at least 0, and at least one above 0")
         return Fixed(self.weights)

@@ -1,4 +1,4 @@
-"""The mean over the tasks of a window."""
+"""The mean of the losses of a window."""
 
 from typing import Literal
 
@@ -19,5 +19,5 @@ class MeanWeighting(Weighting):
 class MeanWeightingConfig(WeightingOptions):
     name: Literal["mean"] = "mean"
 
-    def build(self, tasks: tuple[str, ...]) -> MeanWeighting:  # noqa: ARG002 (no state for any task)
+    def build(self, tasks: tuple[str, ...]) -> MeanWeighting:  # noqa: ARG002 (no state per task)
         return MeanWeighting()

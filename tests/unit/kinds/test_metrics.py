@@ -75,7 +75,7 @@ def test_the_defaults_of_a_kind_fit_it(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"), [(["f2"], "found 'f2', expected some of pearson"), (["mse"], "cannot stand there")]
+    ("wanted", "message"), [(["f2"], "found 'f2', expected some of pearson"), (["mse"], "so higher must be better")]
 )
 def test_metrics_that_do_not_fit(wanted: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
@@ -146,8 +146,8 @@ def test_a_metric_of_one_class_asks_which(name: str) -> None:
     with pytest.raises(UserError) as error:
         choose_metrics(labels, ["accuracy", name], "t")
     assert str(error.value) == (
-        f"tasks.t.metrics: '{name}' is about one of the two classes; "
-        'write `positive = "irony"` or `positive = "plain"` beside it'
+        f"tasks.t.metrics: '{name}' needs a positive class; "
+        'add `positive = "irony"` or `positive = "plain"` to the task'
     )
     assert choose_metrics(labels.with_positive("irony", "k"), [name], "t") == (name,)
 

@@ -76,7 +76,7 @@ def test_settings_that_cannot_be_read(setting: str, tmp_path: Path) -> None:
         ),
         ({"tasks": {"a": {"kind": "regression", "data": "stsb", "labels": ["x", "y"]}}}, "`labels` names classes"),
         ({"tasks": {"a": {"kind": "ordinal", "data": "sst5", "scale": False}}}, "are for a regression"),
-        ({"tasks": {"a": {"kind": "ordinal", "data": "sst5", "labels": ["1", "1.0"]}}}, "at least two, each once"),
+        ({"tasks": {"a": {"kind": "ordinal", "data": "sst5", "labels": ["1", "1.0"]}}}, "two names, all different"),
         ({"schedule": {"name": "capped", "cap": -5}}, "x: schedule.capped.cap: found -5"),
         ({"optimizer": {"betas": [1.0, 0.9]}}, "x: optimizer.betas.0: found 1.0"),
         ({"optimizer": {"lr": float("inf")}}, "x: optimizer.lr: found inf"),

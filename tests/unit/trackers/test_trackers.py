@@ -80,7 +80,7 @@ def test_a_tracker_that_fails_is_left_behind() -> None:
     assert broken.calls == 1
     assert len(notes) == 1
     assert "no server" in notes[0]
-    assert "metrics.jsonl has everything" in notes[0]
+    assert "metrics.jsonl is complete" in notes[0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""All heads. The union below is the registry: a recipe's `head` is one of these."""
+"""Heads. The union below is the registry: a recipe's `head` is one of these."""
 
 from typing import Annotated
 

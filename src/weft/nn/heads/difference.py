@@ -1,4 +1,4 @@
-"""A linear head that sees how the two vectors differ."""
+"""A linear head on two vectors and their absolute difference."""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ class Difference(Head):
         self.dense = plain_linear(3 * shape.width, shape.outputs)
 
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
-        assert second is not None, "the config refuses a reading that gives one vector"
+        assert second is not None, "the config rejects readings with one vector"
         output: Tensor = self.dense(torch.cat([first, second, (first - second).abs()], dim=1))
         return output
 

@@ -1,4 +1,4 @@
-"""The plain head."""
+"""A linear head."""
 
 from typing import ClassVar, Literal
 

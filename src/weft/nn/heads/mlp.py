@@ -1,4 +1,4 @@
-"""Hidden layers before the output."""
+"""Heads with hidden layers."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -31,21 +31,21 @@ class MlpConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["mlp"] = "mlp"
     sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(256,), min_length=1)
-    """units of each hidden layer, the first one nearest to the body"""
+    """Units of each hidden layer, first to last."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """after each hidden layer"""
+    """Dropout after each hidden layer."""
 
     def build(self, shape: HeadShape) -> Mlp:
         return Mlp(shape, self.sizes, self.dropout)
 
 
 class HiddenConfig(HeadOptions):
-    """One hidden layer of `units`: the smallest MLP."""
+    """An MLP with one hidden layer."""
 
     bounds: ClassVar[Bounds] = None
     name: Literal["hidden"] = "hidden"
     units: int = Field(default=120, ge=1)
-    """units of the hidden layer"""
+    """Units of the hidden layer."""
 
     def build(self, shape: HeadShape) -> Mlp:
         return Mlp(shape, (self.units,), 0.0)

@@ -1,4 +1,4 @@
-"""All poolings. The union below is the registry: a recipe's `pooling` is one of these."""
+"""Poolings. The union below is the registry: a recipe's `pooling` is one of these."""
 
 from typing import Annotated
 

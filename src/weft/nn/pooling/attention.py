@@ -1,4 +1,4 @@
-"""A mean in which the model learns how much each token counts."""
+"""Attention pooling: a mean over tokens with learned weights."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from weft.nn.pooling.base import Pooling, PoolingOptions, by_run
 
 
 class Attention(Pooling):
-    """`u = sum_k a_k h_k`, `a = softmax(q · h_k)` over all real tokens; q is learnt and starts at 0: the plain mean."""
+    """`u = sum_k a_k h_k`, `a = softmax(q · h_k)` over all real tokens; q is learned, initially 0 (the mean)."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width)

@@ -1,4 +1,4 @@
-"""The first token's state."""
+"""CLS pooling: the state of the first token."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Cls(Pooling):
-    """`u = h_[CLS]`: the state of the first token as the last layer leaves it."""
+    """`u = h_[CLS]`: the state of the first token."""
 
     first_only = True
 

@@ -1,4 +1,4 @@
-"""The largest value of each entry over a sequence's tokens."""
+"""Max pooling over a sequence's tokens."""
 
 from typing import Literal
 

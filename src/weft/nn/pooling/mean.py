@@ -1,4 +1,4 @@
-"""The mean over a sequence's tokens."""
+"""Mean pooling over a sequence's tokens."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Mean(Pooling):
-    """`u = 1/l sum_k h_k` over all real tokens of a sequence, [CLS] and [SEP] among them."""
+    """`u = 1/l sum_k h_k` over all real tokens of a sequence, including [CLS] and [SEP]."""
 
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         n = len(encoded.lengths)

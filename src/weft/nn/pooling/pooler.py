@@ -1,4 +1,4 @@
-"""The body's own pooler, where its family has one."""
+"""The body's own pooler, if its family has one."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Pooler(Pooling):
-    """`u = tanh(W h_[CLS] + b)` with the body's own W and b, so all tasks that use it share them."""
+    """`u = tanh(W h_[CLS] + b)` with W and b of the body, shared by all tasks that use it."""
 
     first_only = True
 
