@@ -83,7 +83,7 @@ def test_several_runs_and_figures(run: Path, recipe_file: Path, tmp_path: Path) 
     weft("report", run, other, "-o", tmp_path / "both.html", "--figures", tmp_path / "figures")
     text = (tmp_path / "both.html").read_text(encoding="utf-8")
     assert "2 runs compared" in text
-    assert "Where they disagree" in text
+    assert "Disagreements" in text
     names = {path.stem for path in (tmp_path / "figures").iterdir()}
     assert {"sentiment-bars", "overall-over-by-time", "gap-1"} <= names
     for path in (tmp_path / "figures").iterdir():

@@ -143,7 +143,7 @@ def test_killed_half_way_and_started_again_it_ends_with_the_same_table(
     assert not (out / "study.json").exists()
     said: list[str] = []
     run_study(plan, out, LocalStudyExecutor(2), said.append)
-    assert said[0].endswith("of 9 runs are done already")
+    assert said[0].endswith("of 9 runs are already finished")
     assert len(said) == 1 + 9 - int(said[0].split()[0])
     assert table(out) == table(straight)
     tables = [(folder / "study.md").read_text().split("## Cost")[0] for folder in (out, straight)]
@@ -165,7 +165,7 @@ def test_a_run_that_is_killed_is_recorded_and_the_others_go_on(plan: StudyPlan, 
     killer.start()
     ended = {end.job.name: end.failure for end in LocalStudyExecutor(1).run(jobs)}
     killer.join()
-    assert ended == {"plain-1": "was killed by SIGKILL, perhaps because the memory was full", "fast-1": None}
+    assert ended == {"plain-1": "was killed by SIGKILL, possibly because memory ran out", "fast-1": None}
 
 
 def test_a_run_that_fails_is_recorded_and_tried_again(place: Path, tmp_path: Path) -> None:
@@ -180,11 +180,11 @@ def test_a_run_that_fails_is_recorded_and_tried_again(place: Path, tmp_path: Pat
     assert not result.finished
     verdicts = {claim.text: claim for claim in result.claims}
     assert verdicts["a higher rate helps"].verdict == "undecided"
-    assert verdicts["a higher rate helps"].why == "no run of fast came to its end"
+    assert verdicts["a higher rate helps"].why == "no run of fast finished"
     assert verdicts["a cosine <matches> a linear head"].difference is not None
     said: list[str] = []
     run_study(bad, tmp_path / "out", Here(1), said.append)
-    assert said[0] == "4 of 6 runs are done already"
+    assert said[0] == "4 of 6 runs are already finished"
     assert len(said) == 3
 
 
@@ -245,7 +245,7 @@ def test_sharing_limited_to_tasks_and_to_a_time(place: Path, monkeypatch: pytest
     assert steps["shared"] == steps["sentiment-steps"] == steps["similarity-steps"] < 400
     enough = sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=2 * whole.seconds)
     assert enough.study.budget.steps == 400, "more time does not train more"
-    with pytest.raises(UserError, match=r"--max-time: scores and a single step of 5 arms x 2 seeds take about"):
+    with pytest.raises(UserError, match=r"--max-time: evaluation and one step of 5 arms x 2 seeds take about"):
         sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=0.01)
     with pytest.raises(UserError, match="--task mood: expected some of sentiment, paraphrase, similarity"):
         sharing_study(loaded, seeds=[1], steps=4, tasks=["mood"])

@@ -129,11 +129,11 @@ def test_only_the_number_of_trials_may_change(tiny: Path, tmp_path: Path) -> Non
     write_recipe(tmp_path, recipe_content(tiny, epochs=5))
     with pytest.raises(UserError, match="epochs: was 2, is now 5"):
         run(file, out)
-    with pytest.raises(UserError, match="exists and is no sweep"):
+    with pytest.raises(UserError, match="exists and is not a sweep"):
         run(file, tmp_path)
 
 
 def test_a_sweep_of_failures_says_why(tiny: Path, tmp_path: Path) -> None:
     file = write_sweep(tiny, tmp_path, 'sampler = "grid"', '"optimizer.lr" = [1e30]')
-    with pytest.raises(RunError, match="no trial came to an end.*not a finite number"):
+    with pytest.raises(RunError, match="no trial finished.*not a finite number"):
         run(file, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""What there is to know about a task with named labels."""
+"""Statistics of tasks with named labels."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ ROC_POINTS = 120
 
 @dataclass(frozen=True)
 class ClassRow:
-    """One class against all others."""
+    """Precision, recall and F1 of one class."""
 
     name: str
     precision: float
@@ -26,11 +26,11 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class BinaryCut:
-    """Whether a row is of a class, of some classes, or has a label."""
+    """A binary question about each row: whether it has a class, one of several classes, or a label."""
 
     name: str
     scores: NDArray[np.float64]
-    """[n] the probability of yes"""
+    """[n] Probability that the answer is yes."""
     true: NDArray[np.bool_]
 
 
@@ -44,17 +44,17 @@ class Roc:
 
 @dataclass(frozen=True)
 class Ordered:
-    """For classes in order, counted 0, 1, 2, ..."""
+    """Error statistics of ordered classes, numbered 0, 1, 2, ..."""
 
     mse: float
     correlation: float
     off_by_two: float
-    """share of rows"""
+    """Share of rows."""
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """For two classes: from which probability of the positive one on to answer it (the second if none is named)."""
+    """Best decision thresholds for two classes, on the probability of the positive one (by default the second)."""
 
     positive: str
     accuracy: Threshold
@@ -64,14 +64,16 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class ClassFindings:
+    """Everything that a report shows about a task with named labels."""
+
     confusion: NDArray[np.float64] | None
-    """rows by true (down) and predicted class; None for multilabel"""
+    """[true, predicted] Number of rows; None for multilabel."""
     rows: list[ClassRow]
     rocs: list[Roc]
     reliability: Reliability
     temperature: float
     error_tempered: float
-    """calibration error at a temperature fitted on the other half of the rows"""
+    """Calibration error with temperature scaling, fitted on the other half of the rows."""
     ordered: Ordered | None
     thresholds: Thresholds | None
 

@@ -1,4 +1,4 @@
-"""The rows that a reader can browse in the page: mistakes of one run, or where several disagree."""
+"""Rows for the example browser: mistakes of one run, or rows on which several runs disagree."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from weft.report.sections import section_of
 from weft.runs.reader import Run, TaskRun
 
 MOST = 300
-"""rows of each task; a page must stay small"""
+"""Maximum number of rows per task, to limit the size of the page."""
 LETTERS = 400
-"""of each text"""
+"""Maximum number of characters per text."""
 
 
 def examples(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Rows of all tasks that every run answered for, the worst first."""
+    """Return rows of all tasks that every run has predictions for, worst first."""
     found = []
     for name in runs[0].task_names:
         tasks = [run.tasks[name] for run in runs if name in run.tasks]
@@ -25,7 +25,7 @@ def examples(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def comparable(tasks: Sequence[TaskRun]) -> bool:
-    """Whether all answered the same question for the same rows."""
+    """Return whether all have the same kind, labels and dev rows."""
     first = tasks[0]
     return all(
         task.kind == first.kind

@@ -1,4 +1,4 @@
-"""The same charts as files for a paper: svg and png, one column wide."""
+"""Writes the charts of the page as svg and png files for a paper, one column wide."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ from weft.report.page import all_charts
 from weft.runs.reader import Run
 
 WIDTH = 3.4
-"""inches: one column of most journals"""
+"""In inches: one column of most journals."""
 DPI = 300
 STYLE: Any = {
     "font.size": 8,
@@ -41,8 +41,8 @@ STYLE: Any = {
     "axes.axisbelow": True,
     "grid.linewidth": 0.4,
     "grid.color": "#dfe4e8",
-    "svg.fonttype": "none",  # letters stay letters
-    "svg.hashsalt": "weft",  # equal charts are equal files
+    "svg.fonttype": "none",  # keep text as text
+    "svg.hashsalt": "weft",  # equal charts give equal files
 }
 SOFT = "#5d6873"
 THIN: Any = {"color": SOFT, "linestyle": ":", "linewidth": 0.8}
@@ -51,7 +51,7 @@ DOUBLE = LinearSegmentedColormap.from_list("double", ["#d55e00", "#ffffff", "#00
 
 
 def write_figures(runs: Sequence[Run], folder: Path) -> int:
-    """NAME.svg and NAME.png of every chart; returns how many."""
+    """Write NAME.svg and NAME.png of every chart. Returns the number of charts."""
     charts = all_charts(runs)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How a run went, step by step, from its log."""
+"""Training curves and gradient conflicts of a run, from its log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from weft.runs.reader import Run
 from weft.runs.records import EvaluationRecord, Number, StepRecord
 
 POINTS = 160
-"""a curve has at most so many; between them lie means"""
+"""Maximum number of points of a curve; longer curves are averaged in bins."""
 STRIP = 96
-"""stretches of steps in the strip of tasks"""
+"""Maximum number of bins of steps in `strip`."""
 Timed = TypeVar("Timed", StepRecord, EvaluationRecord)
 
 
@@ -27,17 +27,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """One task's way through a run."""
+    """The training curves of one task."""
 
     train_loss: Curve
-    """as training saw it, with dropout and regularizers"""
+    """As logged during training, with dropout and regularizers."""
     train_trend: Curve
-    """the same, averaged over a twentieth of the run"""
+    """Moving average of `train_loss` over a twentieth of the run."""
     dev_loss: Curve
     dev_score: Curve
     train_score: Curve
     weight: Curve
-    """what the weighting multiplied the task's gradient by"""
+    """Factor by which the weighting multiplies the task's gradient."""
 
 
 def curves(run: Run, task: str, metric: str) -> Curves:
@@ -61,12 +61,12 @@ def rate_curve(run: Run) -> Curve:
 
 
 def _curve(records: Sequence[Timed], value_of: Callable[[Timed], Number]) -> Curve:
-    """A value of every record that has it."""
+    """Collect the value of every record that has it."""
     return _from_points([(r.step, r.seconds, value) for r in records if (value := value_of(r)) is not None])
 
 
 def _from_points(points: Sequence[tuple[float, float, float]]) -> Curve:
-    """(step, seconds, value) of each."""
+    """Convert (step, seconds, value) points to a curve."""
     return Curve(*np.array(points, dtype=np.float64).reshape(-1, 3).T)
 
 
@@ -80,7 +80,7 @@ def _thinned(curve: Curve) -> Curve:
 
 
 def _trend(curve: Curve) -> Curve:
-    """Each value replaced by the mean of its neighbourhood, which is smaller at the ends."""
+    """Return the moving average of a curve; its window is shorter at both ends."""
     reach = max(len(curve.values) // 40, 1)
     sums = np.concatenate([[0.0], curve.values.cumsum()])
     middle = np.arange(len(curve.values))
@@ -89,7 +89,7 @@ def _trend(curve: Curve) -> Curve:
 
 
 def strip(run: Run) -> Values:
-    """[tasks, stretches] the share of each stretch's steps that a task fed."""
+    """Return the share of steps that train each task, per bin of steps: [tasks, bins]."""
     tasks = run.task_names
     fed = np.array([[task in record.losses for task in tasks] for record in run.steps], dtype=np.float64)
     fed = fed.reshape(-1, len(tasks))
@@ -100,12 +100,12 @@ def strip(run: Run) -> Values:
 
 @dataclass(frozen=True)
 class PairConflict:
-    """How two tasks' gradients on the body lay to each other."""
+    """Cosine similarity between the gradients of two tasks on the body."""
 
     tasks: tuple[str, str]
     mean: float
     below_zero: float
-    """share of the logged steps on which they opposed each other"""
+    """Share of logged steps with a cosine similarity below 0."""
     steps: int
     curve: Curve
 
@@ -124,7 +124,7 @@ def conflicts(run: Run) -> list[PairConflict]:
 
 
 def conflicts_by_layer(run: Run) -> tuple[list[str], list[str], Values] | None:
-    """Parts of the body, pairs of tasks, and the mean cosine [parts, pairs]; None unless it was logged."""
+    """Return parts of the body, pairs of tasks and the mean cosine [parts, pairs], or None if it was not logged."""
     records = [record for record in run.conflicts if record.layers]
     if not records:
         return None

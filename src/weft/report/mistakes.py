@@ -1,4 +1,4 @@
-"""Which rows a model got wrong, sorted by how."""
+"""Wrong predictions, grouped by kind of mistake."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from weft.report.sections.base import MistakeCase
 from weft.runs.reader import TaskRun
 
 SHOWN = 5
-"""rows of each kind"""
+"""Maximum number of rows per kind of mistake."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Mistake:
     true: str
     answer: str
     error: float
-    """1 - p of the truth, or how far off a number is"""
+    """1 - p of the true label, or the absolute error of a number."""
     remark: str
-    """how wrong it is, in words"""
+    """The size of the error in words."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class MistakeGroup:
 
     title: str
     rows: int
-    """how many there are in all"""
+    """Total number of such rows."""
     worst: list[Mistake]
 
 
 def groups(task: TaskRun) -> list[MistakeGroup]:
-    """The worst mistakes of each kind, then the most confident ones, then rows whose label may be wrong."""
+    """Return the worst mistakes of each kind, then the most confident ones, then rows with probable label errors."""
     section = section_of(task.kind)
     errors = MistakeCase("Probable label errors", section.doubtful(task), section.errors(task))
     found = [_group(task, case) for case in (*section.cases(task), errors)]

@@ -1,4 +1,4 @@
-"""One self-contained page about one run, or about several."""
+"""The self-contained HTML page about one run or several runs."""
 
 import base64
 import hashlib
@@ -46,7 +46,7 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def task_findings(task: TaskRun) -> dict[str, Any]:
-    """Everything about one task's dev rows: what was found, and its charts."""
+    """Return the statistics, charts and mistakes of one task."""
     section = section_of(task.kind)
     found = section.find(task)
     return {
@@ -62,7 +62,7 @@ def task_findings(task: TaskRun) -> dict[str, Any]:
 
 
 def all_charts(runs: Sequence[Run]) -> list[Chart]:
-    """Every chart of the page, for a folder of figures."""
+    """Return every chart of the page, for a folder of figures."""
     if len(runs) == 1:
         run = runs[0]
         scores = Scores(run)
@@ -152,7 +152,7 @@ def _environment() -> Environment:
 
 
 def _data(value: Any) -> Markup:
-    """JSON that cannot end its script element, whatever texts are in it."""
+    """Return JSON that is safe inside a script element, for any texts."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -160,7 +160,7 @@ def _data(value: Any) -> Markup:
 
 
 def render(template: str, **content: Any) -> str:
-    """A template with the style, the script and the policy of every page."""
+    """Render a template with the common style, script and content security policy."""
     folder = resources.files("weft.report") / "templates"
     script = (folder / "script.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

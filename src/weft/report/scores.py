@@ -1,4 +1,4 @@
-"""The table of scores: what the model reached, how sure that is, and what it is worth."""
+"""The table of scores with intervals and baselines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from weft.runs.reader import Run
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one task. None is what the run did not measure, NaN what is undefined."""
+    """One metric of one task. None: not measured by the run. NaN: undefined."""
 
     task: str
     metric: str
@@ -35,7 +35,7 @@ class Score:
 
 
 class Scores:
-    """All scores of a run, from its predictions; of a run without them, from its log."""
+    """All scores of a run, computed from its predictions, or read from its log if it has none."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -43,7 +43,7 @@ class Scores:
 
     @cached_property
     def resampled(self) -> dict[str, dict[str, Resampled]]:
-        """task -> metric -> its value on every resample of the dev rows"""
+        """Task -> metric -> its value on every bootstrap resample of the dev rows."""
         return {
             name: resampled(self.run.metrics(name), task.truth, task.predictions, name)
             for name, task in self.run.tasks.items()
@@ -55,7 +55,7 @@ class Scores:
 
     @cached_property
     def explained(self) -> list[str]:
-        """How overall is formed, and what the metrics average over."""
+        """How the overall score is computed, and what the metrics average over."""
         positive = {name: task.positive for name, task in self.run.tasks.items() if task.positive is not None}
         return explain({task: self.run.metrics(task) for task in self.run.task_names}, positive)
 

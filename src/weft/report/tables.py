@@ -1,4 +1,4 @@
-"""Tables in a terminal."""
+"""Tables for the terminal."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from rich.table import Table
 
 
 def plain_table(*left: str, right: Sequence[str]) -> Table:
+    """Create an empty table with left-aligned and right-aligned columns."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in left:
         table.add_column(name)

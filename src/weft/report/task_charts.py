@@ -11,11 +11,11 @@ from weft.report.numbers import NumberFindings
 from weft.runs.reader import TaskRun
 
 DOTS = 1200
-"""more dots hide each other: of a larger set evenly spaced rows are drawn"""
+"""Maximum number of dots, which would hide each other; larger sets are sampled at even intervals."""
 CURVES = 8
-"""more curves cannot be told apart"""
+"""Maximum number of curves that readers can distinguish."""
 Labelled = tuple[str, Colour, NDArray[np.bool_]]
-"""(label, colour, [n] whether a row has it)"""
+"""(label, colour, [n] whether a row has the label)"""
 
 
 def confusion_charts(task: TaskRun, counts: Confusion) -> list[Chart]:
@@ -25,8 +25,8 @@ def confusion_charts(task: TaskRun, counts: Confusion) -> list[Chart]:
     axes = ("predicted", "true", task.names, task.names)
     note = "Rows are the true classes."
     return [
-        Grid(f"{task.name}-confusion", "Confusion, rows", *axes, counts / counts.max(), whole, note=note),
-        Grid(f"{task.name}-confusion-shares", "Confusion, share of true class", *axes, shares, percent, note=note),
+        Grid(f"{task.name}-confusion", "Confusion matrix, rows", *axes, counts / counts.max(), whole, note=note),
+        Grid(f"{task.name}-confusion-shares", "Confusion matrix, share of class", *axes, shares, percent, note=note),
     ]
 
 
@@ -41,27 +41,27 @@ def roc_chart(task: TaskRun, rocs: list[Roc], title: str) -> Plot:
         title,
         "false positive rate",
         "true positive rate",
-        [*marks, Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "guessing", Colour(6), dashed=True)],
+        [*marks, Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "random", Colour(6), dashed=True)],
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.02),
-        note=f"The {CURVES} hardest of {len(rocs)} are drawn." if drawn is not rocs else "",
+        note=f"Showing the {CURVES} lowest of {len(rocs)} by AUC." if drawn is not rocs else "",
     )
 
 
-def calibration_chart(task: TaskRun, lie: Reliability) -> Plot:
-    shares = lie.rows / lie.rows.sum()
+def calibration_chart(task: TaskRun, bins: Reliability) -> Plot:
+    shares = bins.rows / bins.rows.sum()
     edges = np.linspace(0, 1, 11)
     heights = np.zeros(10)
-    heights[np.minimum((lie.confidence * 10).astype(int), 9)] = shares
+    heights[np.minimum((bins.confidence * 10).astype(int), 9)] = shares
     return Plot(
         f"{task.name}-calibration",
         "Calibration",
         "confidence",
-        "share right",
+        "share correct",
         [
             Bars(edges, heights, "share of rows", Colour(6)),
             Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "ideal", Colour(6), dashed=True),
-            Line(lie.confidence, lie.right, "model", Colour(0), dots=True),
+            Line(bins.confidence, bins.right, "model", Colour(0), dots=True),
         ],
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.02),
@@ -77,7 +77,7 @@ def number_charts(task: TaskRun, found: NumberFindings) -> list[Chart]:
     return [
         Plot(
             f"{task.name}-scatter",
-            "Predicted against true",
+            "Predicted vs. true",
             "true",
             "predicted",
             [
@@ -109,7 +109,7 @@ def number_charts(task: TaskRun, found: NumberFindings) -> list[Chart]:
 
 
 def plane_chart(task: TaskRun, labelled: list[Labelled]) -> list[Chart]:
-    """The embeddings' two principal components, coloured by label."""
+    """Chart the first two principal components of the embeddings, coloured by label."""
     if task.plane is None or task.explained is None:
         return []
     rows = _rows(task)
@@ -118,7 +118,7 @@ def plane_chart(task: TaskRun, labelled: list[Labelled]) -> list[Chart]:
         kept = rows[which[rows]]
         if len(kept):
             marks.append(Dots(task.plane[kept, 0], task.plane[kept, 1], label, place))
-    what = "The distance |u − v| of the two texts' embeddings." if task.reading == "bi" else ""
+    what = "The difference |u − v| of the two texts' embeddings." if task.reading == "bi" else ""
     return [
         Plot(
             f"{task.name}-embeddings",
@@ -136,4 +136,4 @@ def _rows(task: TaskRun) -> np.ndarray:
 
 
 def _note(task: TaskRun, rows: np.ndarray) -> str:
-    return f"{len(rows):,} of {len(task.targets):,} rows are drawn." if len(rows) < len(task.targets) else ""
+    return f"{len(rows):,} of {len(task.targets):,} rows are shown." if len(rows) < len(task.targets) else ""

@@ -1,4 +1,4 @@
-"""The report in a terminal; plain text when it is piped."""
+"""The report in the terminal; plain text if the output is piped."""
 
 from collections.abc import Sequence
 
@@ -46,8 +46,8 @@ def _run(run: Run, console: Console) -> None:
 
 
 def scoreplain_table(scores: Scores) -> Table:
-    """Before, after, the interval, and what guessing would give."""
-    table = plain_table("task", "metric", right=("before", "after", "95 % interval", "train", "guess", "rows"))
+    """Return the scores before and after training, with intervals and the random baseline."""
+    table = plain_table("task", "metric", right=("before", "after", "95 % interval", "train", "random", "rows"))
     for score in [*scores.table, scores.overall]:
         last = score is scores.overall
         table.add_row(
@@ -74,7 +74,7 @@ def _task(task: TaskRun, console: Console) -> None:
     for group in mistakes.groups(task):
         worst = group.worst[0]
         _say(console, f"{group.title}: {group.rows:,}", "dim")
-        _say(console, f"  {' | '.join(worst.texts)}  (true {worst.true}, answered {worst.answer})")
+        _say(console, f"  {' | '.join(worst.texts)}  (true {worst.true}, predicted {worst.answer})")
 
 
 def _runs(runs: Sequence[Run], console: Console) -> None:
@@ -96,8 +96,8 @@ def _runs(runs: Sequence[Run], console: Console) -> None:
         _say(console, line, "dim")
     gaps = found.gaps()
     if gaps:
-        _say(console, f"\nAgainst {found.labels[0]}, on the same rows", "bold")
-        table = plain_table("run", "task", right=("ahead by", "95 % interval", "rows that differ"))
+        _say(console, f"\nCompared with {found.labels[0]}, on the same rows", "bold")
+        table = plain_table("run", "task", right=("difference", "95 % interval", "rows that differ"))
         for gap in gaps:
             rows = "" if gap.disagree is None else f"{gap.disagree:,}"
             table.add_row(gap.run, gap.task, f"{gap.difference.value:+.3f}", _span(gap.difference.interval), rows)

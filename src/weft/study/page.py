@@ -8,6 +8,7 @@ from weft.study.records import StudyResult
 
 
 def study_page(result: StudyResult) -> str:
+    """Render study.html."""
     found = tables.sections(result)
     return render(
         "study.html",
@@ -24,15 +25,15 @@ def study_page(result: StudyResult) -> str:
 
 
 def charts(result: StudyResult) -> dict[str, list[Chart]]:
-    """Section -> what is drawn in it: the claims' differences, and the arms' scores."""
+    """Return the charts of each section: differences of the claims, and scores of the arms."""
     claimed = [
         Entry(f"{number}: {claim.better} – {claim.worse}", claim.difference, claim.low, claim.high)
         for number, claim in enumerate(result.claims, start=1)
     ]
     found: dict[str, list[Chart]] = {}
     if claimed:
-        x = "difference: right of 0, the first-named is better"
-        found["claims"] = [EntryChart("claim-differences", "The claims, in the table's order", x, claimed, rule=0.0)]
+        x = "difference (> 0: the first arm is better)"
+        found["claims"] = [EntryChart("claim-differences", "Claims, in the order of the table", x, claimed, rule=0.0)]
     found["scores"] = []
     for metric in result.metrics:
         rows = [

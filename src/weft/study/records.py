@@ -1,4 +1,4 @@
-"""What is in study.json: every figure of a study."""
+"""Records of study.json, which contains every figure of a study."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from weft.runs.records import RunEnvironment, TaskScores
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimResult(JsonRecord):
-    """A claim, its verdict, and the figures behind it. A figure is None where nothing is known."""
+    """A claim, its verdict and its statistics. A statistic is None if it cannot be estimated."""
 
     text: str
     verdict: str
-    """supported, refuted or undecided"""
+    """supported, refuted or undecided."""
     why: str
     better: str
     worse: str
@@ -22,29 +22,29 @@ class ClaimResult(JsonRecord):
     on: str
     margin: float
     seeds: tuple[int, ...]
-    """those that both arms have"""
+    """Seeds that both arms have."""
     difference: float | None
-    """`better` minus `worse`; more is better for the claim"""
+    """`better` minus `worse`; larger favours the claim."""
     low: float | None
     high: float | None
     standard_error: float | None
     degrees_of_freedom: float | None
     p: float | None
     p_corrected: float | None
-    """by Holm's rule, for all claims at once"""
+    """p-value after Holm's correction over all claims."""
     claims_asked: int
     smallest_difference: float | None
-    """minimum detectable difference"""
+    """Minimum detectable difference, at a power of 80 %."""
     at_most_cost: float | None = field(default=None, metadata=IF_ANY)
     cost: str | None = field(default=None, metadata=IF_ANY)
-    """what `at_most_cost` counts"""
+    """Unit of cost for `at_most_cost`."""
     cost_ratios: tuple[float, ...]
-    """cost of `better` over that of `worse`, seed by seed"""
+    """Cost of `better` divided by the cost of `worse`, per seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricResult(JsonRecord):
-    """One metric of an arm: mean over its seeds, 95 % interval, and every seed's value."""
+    """One metric of an arm: mean over its seeds, 95 % interval, and the value of every seed."""
 
     mean: float | None
     low: float | None
@@ -54,23 +54,25 @@ class MetricResult(JsonRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class CostResult(JsonRecord):
+    """One kind of cost: mean over the seeds, and the value of every seed."""
+
     mean: float
     seeds: dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArmCosts(JsonRecord):
-    """What the runs of an arm cost; empty for an arm of which no run came to its end."""
+    """Cost of the runs of an arm; empty if none of them finished."""
 
     seconds: CostResult | None = field(default=None, metadata=IF_ANY)
     tokens: CostResult | None = field(default=None, metadata=IF_ANY)
     peak_memory: CostResult | None = field(default=None, metadata=IF_ANY)
-    """bytes"""
+    """In bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFigures(JsonRecord):
-    """What a report printed for the recipe that an arm repeats."""
+    """Published scores of the recipe that an arm reproduces."""
 
     recipe: str
     dev: dict[str, float] = field(default_factory=dict, metadata=IF_ANY)
@@ -82,30 +84,32 @@ class PublishedFigures(JsonRecord):
 
 @dataclass(frozen=True)
 class RowsSeen(JsonRecord):
-    """The train rows of a task that a run sees, counted over its plan with the recipe's own seed."""
+    """Train rows of a task that a run reads, counted over its plan with the recipe's seed."""
 
     of: int
-    """rows that there are"""
+    """Rows in the train set."""
     distinct: int
-    """rows that are seen at least once"""
+    """Rows that are read at least once."""
     drawn: int
-    """rows that are seen, each counted as often as it is"""
+    """Rows that are read, counting repetitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArmResult(JsonRecord):
+    """Scores, cost and settings of one arm."""
+
     changes: Content
-    """recipe key -> value"""
+    """Recipe key -> value."""
     unset: tuple[str, ...]
     tasks: tuple[str, ...]
     steps: int
     train_rows: dict[str, RowsSeen]
     seeds: tuple[int, ...]
-    """of the runs that came to their end"""
+    """Seeds of the finished runs."""
     metrics: dict[str, MetricResult]
-    """`TASK.METRIC` or `overall` -> its figures"""
+    """`TASK.METRIC` or `overall` -> its scores."""
     train: dict[str, TaskScores]
-    """seed -> scores on train rows"""
+    """Seed -> scores on train rows."""
     cost: ArmCosts
     published: PublishedFigures | None
     notes: tuple[str, ...]
@@ -113,7 +117,7 @@ class ArmResult(JsonRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceResult(JsonRecord):
-    """An arm minus the baseline, by one metric."""
+    """Score of an arm minus that of the baseline, for one metric."""
 
     arm: str
     metric: str
@@ -134,21 +138,21 @@ class ConflictResult(JsonRecord):
     low: float | None
     high: float | None
     opposed: float
-    """share of the logged steps on which it was below 0"""
+    """Share of logged steps on which the cosine similarity is below 0."""
     verdict: str
-    """conflict, agree or undecided"""
+    """conflict, agree or undecided."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyResult(JsonRecord):
-    """All of study.json."""
+    """The content of study.json."""
 
     name: str
     about: str
     finished: bool
     seeds: tuple[int, ...]
     budget: dict[str, int]
-    """the one measure of the budget -> its amount"""
+    """Unit of the budget -> its amount."""
     baseline: str
     dev_rows: dict[str, int]
     resamples: int
@@ -156,14 +160,14 @@ class StudyResult(JsonRecord):
     arms: dict[str, ArmResult]
     differences: tuple[DifferenceResult, ...]
     conflicts: Mapping[str, tuple[ConflictResult, ...]]
-    """arm -> pairs of tasks"""
+    """Arm -> pairs of tasks."""
     failures: dict[str, str]
-    """ARM-SEED -> why it did not come to its end"""
+    """ARM-SEED -> why the run failed."""
     caveats: tuple[str, ...]
     bodies: tuple[str, ...]
     environment: RunEnvironment
 
     @property
     def metrics(self) -> list[str]:
-        """all that any arm measures"""
+        """All metrics that any arm measures."""
         return list(dict.fromkeys(metric for arm in self.arms.values() for metric in arm.metrics))

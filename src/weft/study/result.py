@@ -1,4 +1,4 @@
-"""Makes study.json from the outcomes of a study's runs."""
+"""Computes the content of study.json from the outcomes of the runs."""
 
 import math
 from collections.abc import Iterator
@@ -27,15 +27,15 @@ from weft.study.records import (
 from weft.study.statistics import difference, estimate, gap
 
 CONTAMINATED = (
-    "The packaged MiniLM-L6 was trained on 103,663 Quora duplicates and on NLI pairs among others. Its paraphrase and "
-    "similarity scores are no measure of what fine-tuning taught, and do not compare with those of BERT base."
+    "The packaged MiniLM-L6 was trained on 103,663 Quora duplicates and on NLI pairs, among others. Its paraphrase and "
+    "similarity scores do not measure the effect of fine-tuning and are not comparable with those of BERT base."
 )
 
 
 def study_result(
     plan: StudyPlan, outcomes: Outcomes, failures: dict[str, str], environment: RunEnvironment
 ) -> StudyResult:
-    """All of study.json. `failures` has ARM-SEED -> why it did not come to its end."""
+    """Return the content of study.json. `failures` maps ARM-SEED to why the run failed."""
     study = plan.study
     bodies = {arm.recipe.body for arm in plan.arms.values()}
     return StudyResult(
@@ -59,7 +59,7 @@ def study_result(
 
 
 def measured_metrics(plan: StudyPlan, arm: PlannedArm) -> list[str]:
-    """Each task's primary metric, the overall score, and what claims ask for."""
+    """Return each task's primary metric, the overall score, and the metrics of claims."""
     own = [f"{task}.{names[0]}" for task, names in arm.metrics.items()]
     asked = [claim.metric for claim in plan.study.claims if arm.name in (claim.better, claim.worse)]
     return list(dict.fromkeys([*own, *(["overall"] if len(own) > 1 else []), *asked]))
@@ -150,7 +150,7 @@ def _known(value: float) -> float | None:
 
 
 def _differences(plan: StudyPlan, outcomes: Outcomes) -> Iterator[DifferenceResult]:
-    """Every arm against the baseline, by the metrics that both have."""
+    """Compare every arm with the baseline, for the metrics that both have."""
     base = plan.arms[plan.study.baseline]
     for arm in plan.arms.values():
         if arm is base or not (outcomes.seeds(arm.name) and outcomes.seeds(base.name)):
@@ -178,7 +178,7 @@ def _conflicts(arm: str, outcomes: Outcomes) -> Iterator[ConflictResult]:
     logged = [outcomes.runs[arm, seed].conflicts for seed in outcomes.seeds(arm)]
     for pair in dict.fromkeys(pair for own in logged for pair in own):
         cosines = np.array([own[pair][0] for own in logged if pair in own])
-        # every step has its own rows, so the seeds are all there is to draw again
+        # every step has different rows, so only the variance between seeds counts
         own = estimate(Measured(tuple(range(len(cosines))), cosines, np.repeat(cosines[None], 2, axis=0)))
         low, high = own.within(-1.0, 1.0) if own is not None else (None, None)
         opposed = float(np.mean([own[pair][1] for own in logged if pair in own]))

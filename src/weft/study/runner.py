@@ -1,4 +1,4 @@
-"""Runs a study: what is done is skipped, what fails is recorded, and the rest goes on."""
+"""Runs a study: skips finished runs, records failures and continues with the remaining runs."""
 
 import signal
 import threading
@@ -28,13 +28,13 @@ from weft.study.worker import StudyJob
 
 Said = Callable[[str], None]
 SHOWN, LETTERS = 6, 80
-"""differences to another study that are shown, and letters of each value"""
+"""Maximum number of differences to another study in an error message, and of characters per value."""
 
 
 def run_study(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> StudyResult:
-    """Train what is missing, judge the claims, and write everything into `out`; returns study.json's content."""
-    _refuse_other_study(plan, out)
-    folder = RunFolder(out, resume=True)  # held by one process at a time
+    """Train the missing runs, decide the claims and write all results to `out`. Returns the content of study.json."""
+    _reject_other_study(plan, out)
+    folder = RunFolder(out, resume=True)  # its lock admits one process at a time
     try:
         folder.write_text(out / "study.toml", study_toml(plan.study))
         for name in ("runs", "logs"):
@@ -50,7 +50,7 @@ def run_study(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) ->
 
 
 def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> StudyResult:
-    """What study.json holds, from the run folders that are there."""
+    """Compute the content of study.json from the finished run folders."""
     runs = {}
     environment = RunEnvironment()
     for arm, seed in sorted(plan.runs(), key=lambda run: list(plan.arms).index(run[0].name)):
@@ -65,12 +65,12 @@ def run_folder(out: Path, arm: PlannedArm, seed: int) -> Path:
     return out / "runs" / f"{file_name(arm.name)}-{seed}"
 
 
-def _refuse_other_study(plan: StudyPlan, out: Path) -> None:
-    """Runs of two studies in one folder would make a table that no study describes."""
+def _reject_other_study(plan: StudyPlan, out: Path) -> None:
+    """Reject a folder of another study: its runs would end up in the same tables."""
     file = out / "study.toml"
     if not file.is_file():
         if out.exists() and (not out.is_dir() or any(path.name != ".lock" for path in out.iterdir())):
-            raise UserError(f"{out}: is there and is not a study; choose another folder with -o")
+            raise UserError(f"{out}: exists and is not a study; choose another folder with -o")
         return
     before = study_content(parse_study(file.read_text(encoding="utf-8"), str(file)))
     found = differences(before, study_content(plan.study))
@@ -78,8 +78,8 @@ def _refuse_other_study(plan: StudyPlan, out: Path) -> None:
     changes += [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     if changes:
         raise UserError(
-            f"{out}: was started as another study ({'; '.join(changes)}); "
-            "go on with the study it was started with, or choose another folder with -o"
+            f"{out}: contains a different study ({'; '.join(changes)}); "
+            "resume it with the same settings, or choose another folder with -o"
         )
 
 
@@ -89,12 +89,12 @@ def _short(value: Any) -> str:
 
 
 def _train_missing(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> dict[str, str]:
-    """ARM-SEED -> why it failed, of all runs that did."""
+    """Train the missing runs. Returns ARM-SEED -> error of the failed ones."""
     threads = max(1, torch.get_num_threads() // executor.jobs) if executor.jobs > 1 else None
     jobs = [_job(plan, out, arm, seed, threads) for arm, seed in plan.runs()]
     missing = [job for job in jobs if not RunPaths(Path(job.out)).has_ended]
     if len(missing) < len(jobs):
-        say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are done already")
+        say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are already finished")
     failures = {}
     with _stops_like_ctrl_c():
         ends = executor.run(missing)
@@ -105,7 +105,7 @@ def _train_missing(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Sai
                 say(f"[{number}/{len(jobs)}] {_news(ended)}")
         except KeyboardInterrupt:
             ends.close()  # type: ignore[attr-defined]  # an executor's `run` is a generator
-            raise Interrupted("stopped; every run is saved as far as it came. The same command goes on") from None
+            raise Interrupted("stopped; the progress of every run is saved. Repeat the command to resume") from None
     return failures
 
 
@@ -125,7 +125,7 @@ def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | 
 
 def _news(ended: Ended) -> str:
     if ended.failure is not None:
-        return f"{ended.job.name}: failed: {ended.failure} (all it said is in {ended.job.log})"
+        return f"{ended.job.name}: failed: {ended.failure} (full log: {ended.job.log})"
     result = read_result(RunPaths(Path(ended.job.out)).result)
     scores = {task: next(iter(own.values())) for task, own in result.dev.items()}
     shown = "  ".join(f"{task} {'undefined' if value is None else f'{value:.3f}'}" for task, value in scores.items())
@@ -134,7 +134,7 @@ def _news(ended: Ended) -> str:
 
 @contextmanager
 def _stops_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM stops a study in order, as Ctrl-C does."""
+    """Handle SIGTERM like Ctrl-C, so that runs save their state before they stop."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""A study's tables in words and figures, made from study.json alone: Markdown, and what the page shows."""
+"""Tables of a study, computed from study.json alone, for study.md and study.html."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from weft.report.words import duration
 from weft.study.records import ArmResult, ClaimResult, MetricResult, StudyResult
 
 Table = tuple[list[str], list[list[str]]]
-"""header and rows"""
+"""(header, rows)"""
 
 
 def number(value: float | None, signed: bool = False) -> str:
@@ -19,7 +19,7 @@ def span(low: float | None, high: float | None, signed: bool = False) -> str:
 
 
 def score_table(result: StudyResult) -> Table:
-    """Mean and 95 % interval of every arm, and the published figure where there is one."""
+    """Return the mean and 95 % interval of every arm, and its published scores if there are any."""
     printed = [_published(arm) for arm in result.arms.values()]
     rows = []
     for (name, arm), published in zip(result.arms.items(), printed, strict=True):
@@ -45,13 +45,13 @@ def _published(arm: ArmResult) -> str:
 
 
 def claim_table(result: StudyResult) -> Table:
-    header = ["claim", "verdict", "difference", "95 % interval", "p", "p, corrected", "smallest visible", "why"]
+    header = ["claim", "verdict", "difference", "95 % interval", "p", "p, corrected", "minimum detectable", "why"]
     rows = []
     for claim in result.claims:
         ratios = claim.cost_ratios
-        cost = f"; cost {min(ratios):.2f} to {max(ratios):.2f} of the other's" if claim.at_most_cost else ""
+        cost = f"; cost ratio {min(ratios):.2f} to {max(ratios):.2f}" if claim.at_most_cost else ""
         margin = f", margin {claim.margin:g}" if claim.margin else ""
-        what = f"{claim.better} against {claim.worse} by {claim.metric}"
+        what = f"{claim.better} vs. {claim.worse}, {claim.metric}"
         what += (", train minus dev" if claim.on == "gap" else "") + margin
         rows.append(
             [
@@ -69,25 +69,25 @@ def claim_table(result: StudyResult) -> Table:
 
 
 def claim_line(claim: ClaimResult) -> str:
-    """A claim and its figures in one line."""
+    """Return a claim and its statistics in one line."""
     if claim.difference is None:
         return f"{claim.text}: {claim.why}"
     return (
         f"{claim.text}: {claim.metric} {number(claim.difference, signed=True)} "
         f"({span(claim.low, claim.high, signed=True)}), p {claim.p_corrected:.3f}; "
-        f"a difference of {claim.smallest_difference:.3f} would have been found"
+        f"minimum detectable difference {claim.smallest_difference:.3f}"
     )
 
 
 def short(result: StudyResult) -> list[tuple[str, Table]]:
-    """(title, table) for a terminal: means with half of their interval, and conflicts."""
+    """Return (title, table) for a terminal: means with the half-width of their interval, and conflicts."""
     rows = []
     for name, arm in result.arms.items():
         scores = [arm.metrics.get(metric) for metric in result.metrics]
         rows.append([name, *(_with_half(score) for score in scores)])
-    found = [("Mean over seeds ± half of its 95 % interval", (["arm", *result.metrics], rows))]
+    found = [("Mean over seeds ± half-width of its 95 % interval", (["arm", *result.metrics], rows))]
     conflicts = conflict_table(result)
-    return [*found, *([("Which tasks conflict", conflicts)] if conflicts[1] else [])]
+    return [*found, *([("Gradient conflicts", conflicts)] if conflicts[1] else [])]
 
 
 def _with_half(score: MetricResult | None) -> str:
@@ -103,11 +103,11 @@ def difference_table(result: StudyResult) -> Table:
         [d.arm, d.metric, number(d.difference, signed=True), span(d.low, d.high, signed=True)]
         for d in result.differences
     ]
-    return [f"arm against {result.baseline}", "metric", "difference", "95 % interval"], rows
+    return [f"arm vs. {result.baseline}", "metric", "difference", "95 % interval"], rows
 
 
 def seed_table(result: StudyResult) -> Table:
-    """The raw figures."""
+    """Return the scores of every run."""
     rows = []
     for name, arm in result.arms.items():
         for seed in map(str, arm.seeds):
@@ -139,7 +139,7 @@ def conflict_table(result: StudyResult) -> Table:
         for arm, pairs in result.conflicts.items()
         for pair in pairs
     ]
-    return ["arm", "tasks", "mean cosine", "95 % interval", "steps opposed", "verdict"], rows
+    return ["arm", "tasks", "mean cosine", "95 % interval", "conflicting steps", "verdict"], rows
 
 
 def change_table(result: StudyResult) -> Table:
@@ -151,33 +151,33 @@ def change_table(result: StudyResult) -> Table:
 
 
 def lead(result: StudyResult) -> str:
-    """What was done, in one sentence."""
+    """Summarize the setup in one sentence."""
     (kind, amount), *_ = result.budget.items()
     seeds = len(result.seeds)
     rows = ", ".join(f"{count:,} of {task}" for task, count in result.dev_rows.items())
     return (
-        f"{len(result.arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'} each, {amount:,} {kind} a run, "
-        f"scored once at their end on the same dev rows ({rows})."
+        f"{len(result.arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'} each, {amount:,} {kind} per run, "
+        f"evaluated once at the end on the same dev rows ({rows})."
     )
 
 
 def reading(result: StudyResult) -> list[str]:
-    """How to read the tables."""
+    """Explain how to read the tables."""
     return [
-        "Intervals cover both the seeds and the dev rows: "
-        f"{result.resamples:,} resamples of the rows, the spread of the seeds, Student's t.",
-        f"A claim is decided when its p, corrected by Holm's rule for {len(result.claims)} at once, is below 0.05. "
-        "The intervals, and the differences to the baseline, are not corrected.",
-        "Smallest visible: the true difference that this study would have found four times out of five.",
+        "Intervals account for the variance between seeds and over dev rows: "
+        f"{result.resamples:,} bootstrap resamples of the rows, the standard deviation over seeds, Student's t.",
+        f"A claim is decided if its p-value, corrected for {len(result.claims)} claims by Holm's method, is < 0.05. "
+        "The intervals and the differences from the baseline are not corrected.",
+        "Minimum detectable: the true difference that this study detects with a power of 80 %.",
         *_explained(result.arms[result.baseline].metrics),
     ]
 
 
 def _explained(metrics: Iterable[str]) -> list[str]:
-    """How an arm's overall score is formed, and what its metrics average over."""
+    """Explain how an arm's overall score is computed, and what its metrics average over."""
     measured: dict[str, list[str]] = {}
     for task, _, metric in (name.partition(".") for name in metrics if name != "overall"):
-        measured.setdefault(task, []).append(metric)  # a task's primary metric stands first
+        measured.setdefault(task, []).append(metric)  # a task's primary metric comes first
     if not measured:
         return []
     formula, *averages = explain(measured, {})
@@ -185,28 +185,28 @@ def _explained(metrics: Iterable[str]) -> list[str]:
 
 
 def problems(result: StudyResult) -> list[str]:
-    """What stands above the figures."""
-    notes = [f"{run}: did not come to its end: {why}" for run, why in result.failures.items()]
+    """Return failures, notes and caveats, which are shown above the tables."""
+    notes = [f"{run}: failed: {why}" for run, why in result.failures.items()]
     notes += [note for arm in result.arms.values() for note in arm.notes]
     return list(dict.fromkeys([*notes, *result.caveats]))
 
 
 def sections(result: StudyResult) -> list[tuple[str, str, Table]]:
-    """(id, title, table) of all that has rows."""
+    """Return (id, title, table) of every table that has rows."""
     every = [
         ("claims", "Claims", claim_table(result)),
         ("scores", "Scores", score_table(result)),
         ("differences", "Paired differences", difference_table(result)),
-        ("conflicts", "Which tasks conflict", conflict_table(result)),
+        ("conflicts", "Gradient conflicts", conflict_table(result)),
         ("cost", "Cost", cost_table(result)),
         ("seeds", "Every seed", seed_table(result)),
-        ("changes", "What the arms change", change_table(result)),
+        ("changes", "Changes per arm", change_table(result)),
     ]
     return [entry for entry in every if entry[2][1]]
 
 
 def markdown(result: StudyResult) -> str:
-    """study.md"""
+    """Return the content of study.md."""
     parts = [f"# {result.name}", result.about, lead(result)]
     parts += ["\n".join(f"- {note}" for note in problems(result))]
     for _, title, table in sections(result):
@@ -225,6 +225,6 @@ def _made_on(result: StudyResult) -> str:
     if not here.packages:
         return ""
     return (
-        f"Made on {here.processor}, {here.threads} threads, {here.device}, "
+        f"Trained on {here.processor}, {here.threads} threads, {here.device}, "
         f"Python {here.python}, torch {here.packages['torch']}, weft {here.packages['weft']}."
     )

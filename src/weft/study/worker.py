@@ -1,4 +1,4 @@
-"""One run of a study, in a process of its own."""
+"""One run of a study, in a separate process."""
 
 import contextlib
 import os
@@ -24,23 +24,23 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class StudyJob:
-    """All that a process needs to know, as plain values that travel anywhere."""
+    """The arguments of a run, as plain values that can be pickled."""
 
     name: str
-    """ARM-SEED"""
+    """ARM-SEED."""
     recipe: Content
     steps: int
     out: str
     log: str
     device: str
     threads: int | None
-    """how many torch may use; its own choice unless said"""
+    """Number of torch threads. Defaults to torch's choice."""
     trust_code: bool = False
-    """whether the recipe may name code, which is imported"""
+    """Whether to import code that the recipe names."""
 
 
 class _Log:
-    """Follows a run into its log file."""
+    """Prints the progress of a run; stdout is its log file."""
 
     def started(self, progress: Progress, steps: int) -> None:
         print(f"step {progress.step} of {steps}", flush=True)
@@ -55,7 +55,7 @@ class _Log:
 
 
 def run_job(job: StudyJob) -> int:
-    """Train one run, or go on with it; everything it says goes into its log. Returns an exit code."""
+    """Train or resume one run, with all output in its log file. Returns an exit code."""
     with (
         open_in_place(Path(job.log), "a") as log,
         contextlib.redirect_stdout(log),
@@ -70,7 +70,7 @@ def run_job(job: StudyJob) -> int:
         except (UserError, RunError) as error:
             print(error)
             return 1
-        except Exception as error:  # a fault of one run is recorded, and the others go on
+        except Exception as error:  # an error in one run is recorded and does not stop the others
             traceback.print_exc()
             print(f"{type(error).__name__}: {error}")
             return 1
@@ -82,20 +82,20 @@ def _train(job: StudyJob) -> None:
     out = Path(job.out)
     recipe = parse_recipe(job.recipe, job.name)
     train_run(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True, trust_code=job.trust_code)
-    shutil.rmtree(RunPaths(out).checkpoints, ignore_errors=True)  # a run that has ended needs none, and they are large
+    shutil.rmtree(RunPaths(out).checkpoints, ignore_errors=True)  # a finished run needs none, and they are large
 
 
 def last_words(job: StudyJob) -> str:
-    """The last line of a run's log."""
+    """Return the last line of a run's log."""
     try:
         lines = Path(job.log).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "left no message"
+    return lines[-1] if lines else "no message in its log"
 
 
 def die_with(parent: int) -> None:
-    """End at once when the process that started this one is gone: nobody would hear of the run's end."""
+    """Exit as soon as the parent process is gone: nothing would collect the run's result."""
     import threading
     from multiprocessing.connection import wait
 

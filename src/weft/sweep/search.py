@@ -1,4 +1,4 @@
-"""Runs the trials of a sweep, one after the other, beside any number of other processes that do the same."""
+"""Runs the trials of a sweep one at a time; any number of processes can work on the same sweep."""
 
 import json
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ from weft.training.loop import TrainListener
 
 
 class Audience(Protocol):
-    """Whoever watches a sweep."""
+    """Observer of a sweep."""
 
     def trial(self, claim: ClaimedTrial, planned: int) -> TrainListener:
-        """A trial begins; who listens to it?"""
+        """Called when a trial starts; returns the listener of its training."""
 
     def ended(self, claim: ClaimedTrial, words: str) -> None:
-        """What became of it."""
+        """Called when a trial has ended; `words` describes the result."""
 
 
 def run_sweep(
@@ -38,7 +38,7 @@ def run_sweep(
     device: str = "auto",
     trust_code: bool = False,
 ) -> Summary:
-    """Work on the sweep in `out` until nothing is left to take."""
+    """Run trials of the sweep in `out` until none is left to claim."""
     first = check_points(sweep, data_dir, trust_code)
     _, code = first.with_code(trust_code, sweep.base)
     store = Store(out, sweep, _settings(sweep, first, code))
@@ -53,12 +53,12 @@ def run_sweep(
         write_summary(out, found, lambda point: recipe_at(sweep, point, data_dir))
     if found.best is None and not found.count("running"):
         why = found.trials[0].why if found.trials else ""
-        raise RunError(f"{out}: no trial came to an end. The first one: {why}")
+        raise RunError(f"{out}: no trial finished. Error of the first trial: {why}")
     return found
 
 
 def _settings(sweep: Sweep, first: Recipe, code: Mapping[str, SourceFile]) -> dict[str, Any]:
-    """What makes two sweeps the same: all but the number of trials."""
+    """Return the settings that identify a sweep: all except the number of trials."""
     asked = sweep.model_dump(mode="json", exclude={"trials"}, exclude_none=True)
     settings: dict[str, Any] = json.loads(json.dumps({**asked, "recipe": first.content(), **code_digests(code)}))
     return settings
@@ -73,7 +73,7 @@ def _run(
     device: str,
     trust_code: bool,
 ) -> str:
-    """Train a trial and tell the store how it ended; returns that in words."""
+    """Train a trial and record its result in the store. Returns a description of the result."""
 
     def watch(content: Content) -> None:
         record = log_record(content, "the log")
@@ -94,14 +94,14 @@ def _run(
         )
     except Behind:
         store.finish(claim, "PRUNED")
-        return "stopped: it falls behind the others"
+        return "stopped: below the median of the other trials"
     except (Interrupted, OSError):
-        raise  # the trial is not to blame; the next process goes on with it
-    except Exception as error:  # a combination that is refused, diverges or needs too much memory: the rest go on
+        raise  # not caused by the trial; another process can resume it
+    except Exception as error:  # invalid values, divergence, out of memory: the other trials continue
         why = str(error) or type(error).__name__
         store.finish(claim, "FAIL", why=why)
         return f"failed: {why}"
-    assert result is not None, "a trial has one process, which leads itself"
+    assert result is not None, "a trial has a single process, which is rank 0"
     score = _score(sweep, result)
     if not np.isfinite(score):
         store.finish(claim, "FAIL", why=f"{sweep.metric} is undefined")
@@ -111,7 +111,7 @@ def _run(
 
 
 def _score(sweep: Sweep, record: RunResult | EvaluationRecord) -> float:
-    """The searched metric in a result or an evaluation; NaN where it is undefined."""
+    """Return the optimized metric of a result or an evaluation; NaN if it is undefined."""
     if sweep.metric == "overall":
         found = record.overall
     else:

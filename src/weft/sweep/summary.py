@@ -1,4 +1,4 @@
-"""What a sweep came to so far: sweep.json, a table, the best recipe."""
+"""The results of a sweep so far: sweep.json, a table and the best recipe."""
 
 import shutil
 from collections.abc import Callable
@@ -19,26 +19,28 @@ STATES = {"COMPLETE": "done", "PRUNED": "stopped", "FAIL": "failed", "RUNNING": 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRecord(JsonRecord):
-    """A trial, as sweep.json has it."""
+    """A trial in sweep.json."""
 
     number: int
     state: str
-    """one of `STATES`"""
+    """One of the values of `STATES`."""
     score: float | None
-    """its final one, or the last that it reported"""
+    """Final score, or the last reported score of a trial without one."""
     settings: Point
     run: str
-    """its run folder"""
+    """Run folder of the trial."""
     seconds: float | None
     why: str | None
-    """why it failed"""
+    """Error message of a failed trial."""
 
 
 @dataclass(frozen=True)
 class Summary:
+    """The trials of a sweep so far."""
+
     sweep: Sweep
     trials: list[TrialRecord]
-    """in the order in which they began"""
+    """In the order in which they started."""
 
     def count(self, state: str) -> int:
         return sum(trial.state == state for trial in self.trials)
@@ -49,20 +51,20 @@ class Summary:
         return done[0] if done else None
 
     def ranked(self) -> list[TrialRecord]:
-        """Trials that ran to their end, the best first; of equals the earlier one."""
+        """Return the finished trials, best first; ties are in the order in which they started."""
         done = [(trial.score, trial) for trial in self.trials if trial.state == "done" and trial.score is not None]
         done.sort(key=lambda scored: scored[0], reverse=not self.sweep.lower_is_better)
         return [trial for _, trial in done]
 
     @property
     def caution(self) -> str:
-        """What must stand wherever the best score stands."""
+        """The note on selection bias that accompanies the best score."""
         best, tried = self.best, self.count("done") + self.count("stopped")
         if best is None:
             return ""
         return (
-            f"{best.score:.4f} is the best of {tried} scores on the same dev rows, and the best of many is partly "
-            "luck: expect less on new texts. Rows that no trial was scored on tell how much less: "
+            f"{best.score:.4f} is the best of {tried} scores on the same dev rows, so it is optimistically "
+            "biased: expect a lower score on new texts. To measure it, evaluate on rows that no trial was scored on: "
             f"weft evaluate {best.run} --split test, or --file TASK=FILE."
         )
 
@@ -81,7 +83,7 @@ class Summary:
         }
 
     def table(self, rows: int | None = None) -> str:
-        """The best first, then those without a final score; `rows` at most."""
+        """Return a table of the finished trials, best first, then of the others; at most `rows` rows."""
         rest = [trial for trial in self.trials if trial.state != "done"]
         shown = [*self.ranked(), *rest][:rows]
         cells = [["trial", self.sweep.metric, "state", *self.sweep.search]]
@@ -112,7 +114,7 @@ def summarize(sweep: Sweep, store: Store) -> Summary:
 
 
 def write_summary(out: Path, found: Summary, recipe_of: Callable[[Point], Recipe]) -> None:
-    """All files are there after every trial, so that a sweep that is cut off leaves what it knows."""
+    """Write all summary files. Called after every trial, so that an interrupted sweep keeps its results."""
     write_whole(out / "sweep.json", to_json(found.as_json(), indent=2) + "\n")
     write_whole(out / "sweep.txt", f"{found.table()}\n\n{found.caution}\n")
     best = found.best
@@ -125,7 +127,7 @@ def write_summary(out: Path, found: Summary, recipe_of: Callable[[Point], Recipe
 
 
 def _tidy(found: Summary) -> None:
-    """A model for every trial would fill disks: the best one's is kept, and of the others all but weights."""
+    """Delete the weights of all trials except the best one, to save disk space."""
     for trial in found.trials:
         if trial.state in ("done", "stopped", "failed"):
             shutil.rmtree(RunPaths(Path(trial.run)).checkpoints, ignore_errors=True)

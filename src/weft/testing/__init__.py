@@ -1,6 +1,6 @@
-"""Checks for components of one's own: the contract that every shipped component keeps, for a test suite to call.
+"""Checks of the component contracts, for the test suites of custom components.
 
-Each takes a config, as a recipe would make it, and raises AssertionError with what does not hold.
+Each function takes a config, as a recipe would build it, and raises AssertionError with the violated rule.
 """
 
 from weft.testing.heads import check_head

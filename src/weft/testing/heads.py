@@ -12,7 +12,10 @@ WIDTH, ROWS = 6, 5
 
 
 def check_head(config: HeadOptions) -> None:
-    """For one vector and two the head is built or rejects them by name; a built one trains, and survives saving."""
+    """Check output shape, bounds, gradients and saved state of a head.
+
+    For one vector and for two, the config must build a head or raise a UserError that names the key.
+    """
     check_config(config)
     built = 0
     for pair in (True, False):
@@ -22,7 +25,7 @@ def check_head(config: HeadOptions) -> None:
                 heads = [_drawn(config, shape) for _ in range(2)]
             except UserError as error:
                 named = str(error).startswith("tasks.task.head: ")
-                require(named, f"a rejection must name the key tasks.TASK.head: {error}")
+                require(named, f"the error must name the key tasks.TASK.head: {error}")
                 continue
             built += 1
             _check_output(heads[0], shape, config)
@@ -46,17 +49,17 @@ def _check_output(head: Head, shape: HeadShape, config: HeadOptions) -> None:
     first, second = _vectors(shape)
     output = head(first, second)
     found, expected = list(output.shape), [ROWS, shape.outputs]
-    require(found == expected, f"{where}: gives shape {found}, expected {expected}")
+    require(found == expected, f"{where}: returns shape {found}, expected {expected}")
     require(head.outputs == shape.outputs, f"{where}: `outputs` is {head.outputs}, expected {shape.outputs}")
     if config.bounds is not None:
         low, high = config.bounds
         require(
-            ((output >= low) & (output <= high)).all(), f"{where}: gives numbers outside of its bounds {low}..{high}"
+            ((output >= low) & (output <= high)).all(), f"{where}: returns values outside of its bounds {low}..{high}"
         )
     output.square().sum().backward()
     for number, side in enumerate(side for side in (first, second) if side is not None):
         gives = side.grad is not None and side.grad.abs().sum() > 0
-        require(gives, f"{where}: has no gradient on vector {number + 1}")
+        require(gives, f"{where}: the gradient of vector {number + 1} is missing or zero")
 
 
 def _check_saving(one: Head, other: Head, shape: HeadShape) -> None:
@@ -67,4 +70,4 @@ def _check_saving(one: Head, other: Head, shape: HeadShape) -> None:
         nn.init.normal_(parameter)
     other.load_state_dict(one.state_dict())
     same = torch.equal(one(first, second), other(first, second))
-    require(same, f"{where}: answers differently after its state was saved and loaded")
+    require(same, f"{where}: outputs differ after the state was saved and loaded")

@@ -21,7 +21,7 @@ CELLS: tuple[tuple[Labels, tuple[str, ...]], ...] = (
     (Labels(KINDS["multilabel"], ("a", "b", "c")), ("a", "", "b,c", "a,b,c", "c")),
     (Labels(KINDS["regression"], scaled=True), ("0", "1", "0.25", "0.5", "0.75")),
 )
-"""labels of every kind, and the label cells of some rows"""
+"""Labels of every kind, each with the label cells of some rows."""
 BOUNDS: tuple[Bounds, ...] = (None, (-1.0, 1.0), (0.0, 1.0))
 ROWS = len(CELLS[0][1])
 READINGS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -29,20 +29,21 @@ READINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "identity": lambda output: output[:, 0],
 }
-"""what an `activation` says of `read` on logits"""
+"""Activation -> the function of the logits that `read` must equal."""
 
 
 def check_loss(config: LossOptions) -> None:
-    """For every kind of labels the loss is built or rejects them by name; a built one is finite, trains, and reads."""
+    """Check shape, finiteness, gradients and `read` of a loss.
+
+    For every kind of labels, the config must build a loss or raise a UserError that names the key.
+    """
     check_config(config)
     built = 0
     for (labels, cells), bounds in product(CELLS, BOUNDS):
         try:
             loss = config.build(labels, "task", bounds)
         except UserError as error:
-            require(
-                str(error).startswith("tasks.task.loss: "), f"a rejection must name the key tasks.TASK.loss: {error}"
-            )
+            require(str(error).startswith("tasks.task.loss: "), f"the error must name the key tasks.TASK.loss: {error}")
             continue
         built += 1
         _check_built(loss, labels, cells, bounds)
@@ -56,10 +57,13 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
     target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
     losses = loss(output, torch.from_numpy(target))
-    require(losses.shape == (ROWS,), f"{where}: gives losses of shape {list(losses.shape)}, expected one for each row")
-    require(torch.isfinite(losses).all(), f"{where}: gives losses that are not finite: {losses.tolist()}")
+    require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
+    require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")
     losses.sum().backward()
-    require(output.grad is not None and output.grad.abs().sum() > 0, f"{where}: has no gradient on the output")
+    require(
+        output.grad is not None and output.grad.abs().sum() > 0,
+        f"{where}: the gradient of the output is missing or zero",
+    )
     _check_reading(loss, labels, output.detach(), where)
     one_each = loss.outputs == (1 if labels.kind.has_numbers else len(labels.names))
     if bounds is None and loss.activation is not None and one_each:
@@ -70,8 +74,8 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
 def _check_reading(loss: Loss, labels: Labels, output: Tensor, where: str) -> None:
     reading = loss.read(output)
     shape = (ROWS,) if labels.kind.has_numbers else (ROWS, len(labels.names))
-    require(reading.shape == shape, f"{where}: reads shape {list(reading.shape)}, expected {list(shape)}")
+    require(reading.shape == shape, f"{where}: `read` returns shape {list(reading.shape)}, expected {list(shape)}")
     if not labels.kind.has_numbers:
-        require(((reading >= 0) & (reading <= 1)).all(), f"{where}: reads probabilities outside of 0..1")
+        require(((reading >= 0) & (reading <= 1)).all(), f"{where}: `read` returns probabilities outside of 0..1")
         if labels.kind.has_one_class:
             require_close(reading.sum(1), torch.ones(ROWS), f"{where}: the probabilities of a row do not sum to 1")

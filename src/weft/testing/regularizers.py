@@ -17,7 +17,7 @@ CASES = (
 
 
 def check_regularizer(config: RegularizerOptions) -> None:
-    """One finite term for each row that trains the model and follows from torch's seed, for labels of every kind."""
+    """Check that a regularizer returns one finite term per row, with a gradient, reproducible from torch's seed."""
     check_config(config)
     for labels, outputs, read in CASES:
         generator = torch.Generator().manual_seed(1)
@@ -26,7 +26,7 @@ def check_regularizer(config: RegularizerOptions) -> None:
         mask = torch.rand(ROWS * TOKENS, WIDTH, dtype=torch.float64, generator=generator)
 
         def run(states: Tensor, draw: int, weights: Tensor = weights, mask: Tensor = mask) -> Tensor:
-            """A small model of two tokens to a row; any draw but 0 has another "dropout" mask."""
+            """Run a small model with two tokens per row; draws other than 0 apply a "dropout" mask."""
             kept = states if draw == 0 else states * mask
             return torch.tanh(kept.view(ROWS, TOKENS, WIDTH) @ weights).sum(dim=1)
 
@@ -38,8 +38,10 @@ def check_regularizer(config: RegularizerOptions) -> None:
                 torch.manual_seed(9)
                 terms.append(regularizer(run, embedded, run(embedded, 0), Divergence(labels, read)))
         term = terms[0]
-        require(term.shape == (ROWS,), f"{where}: gives shape {list(term.shape)}, expected one term for each row")
-        require(torch.isfinite(term).all(), f"{where}: gives terms that are not finite: {term.tolist()}")
-        require(torch.equal(terms[0], terms[1]), f"{where}: equal seeds give different terms")
+        require(term.shape == (ROWS,), f"{where}: returns shape {list(term.shape)}, expected one term per row")
+        require(torch.isfinite(term).all(), f"{where}: returns terms that are not finite: {term.tolist()}")
+        require(torch.equal(terms[0], terms[1]), f"{where}: equal seeds return different terms")
         (gradient,) = torch.autograd.grad(term.sum(), weights, allow_unused=True)
-        require(gradient is not None and gradient.abs().sum() > 0, f"{where}: has no gradient on the model")
+        require(
+            gradient is not None and gradient.abs().sum() > 0, f"{where}: the gradient of the model is missing or zero"
+        )

@@ -13,7 +13,10 @@ BATCHES = ((4, 2, 8), (3, 9, 1), (8, 8, 8))
 
 
 def check_schedule(config: ScheduleOptions, tasks: Sequence[str] = ("a", "b", "c")) -> None:
-    """Sets of several sizes; `tasks` are at most three names, for a config that names tasks."""
+    """Check the plans of a schedule for data sets of several sizes.
+
+    `tasks` are at most three names, for a config that names tasks.
+    """
     check_config(config)
     for sizes, batches in zip(SIZES, BATCHES, strict=True):
         for number in range(1, len(tasks) + 1) if config.tasks is None else [len(tasks)]:
@@ -25,21 +28,24 @@ def check_schedule(config: ScheduleOptions, tasks: Sequence[str] = ("a", "b", "c
 
 
 def check_plan(config: ScheduleOptions, feed: Feed, accumulate: int) -> SegmentPlan:
-    """A window follows from its number alone, has rows, and all of them are there; returns the plan."""
+    """Check that a window depends only on its number and contains existing rows. Returns the plan."""
     plan, again = (SegmentPlan([config.segments(feed)], accumulate) for _ in range(2))
     where = f"{type(config).__name__} on {dict(feed.sizes)} rows"
     forwards = [_read(again.window(step)) for step in range(again.steps)]
-    for step in reversed(range(plan.steps)):  # asked backwards, a second plan answers the same
+    for step in reversed(range(plan.steps)):  # windows of a second plan, read in reverse order, must be the same
         window = plan.window(step)
         place = f"{where}: step {step}"
-        require(_read(window) == forwards[step], f"{place}: a round must be a function of its number alone")
-        require(bool(window.parts), f"{place}: reads nothing")
-        require(1 <= len(window.micros) <= accumulate, f"{place}: has {len(window.micros)} forward passes")
+        require(_read(window) == forwards[step], f"{place}: a round must depend only on its number")
+        require(bool(window.parts), f"{place}: reads no rows")
+        require(
+            1 <= len(window.micros) <= accumulate,
+            f"{place}: has {len(window.micros)} forward passes, expected 1 to {accumulate}",
+        )
         for part in window.parts:
             require(part.task in feed.sizes, f"{place}: reads {part.task!r}, which is not in the feed")
             require(len(part.rows) > 0, f"{place}: reads no row of {part.task}")
             inside = part.rows.min() >= 0 and part.rows.max() < feed.sizes[part.task]
-            require(bool(inside), f"{place}: reads rows that {part.task} has not")
+            require(bool(inside), f"{place}: reads rows that do not exist in {part.task}")
     ends = plan.epoch_ends
     require(bool(ends) and ends[-1] == plan.steps, f"{where}: the last segment must end an epoch")
     require(all(a < b for a, b in pairwise(ends)), f"{where}: an epoch has no step")

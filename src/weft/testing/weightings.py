@@ -8,11 +8,11 @@ from weft.testing.configs import check_config, require, require_close
 from weft.weighting.base import WeightingOptions
 
 STEPS = 250
-"""far enough for a method that looks back"""
+"""Enough steps for methods that use the history of losses."""
 
 
 def check_weighting(config: WeightingOptions, tasks: Sequence[str] = ("a", "b", "c")) -> None:
-    """Affine in the losses, for any tasks of a window, with all state in parameters and buffers.
+    """Check that a weighting is affine in the losses and keeps all state in parameters and buffers.
 
     `tasks` are at least three names, for a config that names tasks.
     """
@@ -29,11 +29,11 @@ def check_weighting(config: WeightingOptions, tasks: Sequence[str] = ("a", "b", 
     window = (names[2], names[0])
     low, high = torch.tensor([0.3, 2.0]), torch.tensor([1.1, 0.5])
     weighted = weighting(low, window)
-    require(weighted.shape == low.shape, f"{where}: gives shape {list(weighted.shape)}, expected one for each loss")
-    require(torch.isfinite(weighted).all(), f"{where}: gives losses that are not finite: {weighted.tolist()}")
+    require(weighted.shape == low.shape, f"{where}: returns shape {list(weighted.shape)}, expected one value per loss")
+    require(torch.isfinite(weighted).all(), f"{where}: returns losses that are not finite: {weighted.tolist()}")
     slopes = weighting.slopes(window, torch.zeros(()))
     difference = weighting(high, window) - weighted
     require_close(difference, slopes * (high - low), f"{where}: a weighted loss is not affine in its loss")
     other.load_state_dict(weighting.state_dict())
     other.prepare(STEPS - 1)
-    require_close(other(low, window), weighted, f"{where}: weighs differently after its state was saved and loaded")
+    require_close(other(low, window), weighted, f"{where}: weighted losses differ after the state was saved and loaded")

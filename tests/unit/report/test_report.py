@@ -48,7 +48,7 @@ def test_mistakes_are_of_the_kind_they_are_called(folder: Path) -> None:
     far = by_title["Off by two classes or more"]
     assert far.rows == (np.abs(mood.chosen - mood.targets) >= 2).sum()
     assert [m.error for m in far.worst] == sorted((m.error for m in far.worst), reverse=True)
-    positives = by_title["False positives: “no” taken for “yes”"]
+    positives = by_title["False positives: “no” predicted as “yes”"]
     assert positives.rows == ((same.targets == 0) & (same.chosen == 1)).sum()
     assert all((m.true, m.answer) == ("no", "yes") for m in positives.worst)
     assert len(positives.worst[0].texts) == 2
@@ -98,8 +98,8 @@ def test_an_interrupted_run_says_what_it_lacks(tmp_path: Path) -> None:
     assert run.result is None
     assert "there are no predictions yet" in " ".join(missing(run))
     text = page([run])
-    assert "has not come to its end" in text
-    assert "Which task fed which step" in text
+    assert "is not finished" in text
+    assert "Tasks per step" in text
     assert Scores(run).overall.interval is None
 
 
@@ -165,7 +165,7 @@ def test_the_text_has_the_scores_of_the_page(folder: Path, tmp_path: Path) -> No
     for score in Scores(read_run(folder)).table:
         assert f"{score.value:.3f}" in text
     both = text_of([folder, write_run(tmp_path / "second", seed=2)])
-    assert "Against first, on the same rows" in both
+    assert "Compared with first, on the same rows" in both
     assert "mean" in both
 
 

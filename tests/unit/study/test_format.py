@@ -100,17 +100,17 @@ def test_a_study_reads_back_from_its_own_file() -> None:
     ("old", "new", "said"),
     [
         ('baseline = "a"', 'baseline = "c"', "baseline: found 'c', expected one of a, b"),
-        ('better = "b"', 'better = "a"', "against itself"),
-        ("seeds = [1, 2]", "seeds = [1, 1]", "seeds: expected numbers from 0 on, each once"),
-        ("{ steps = 4 }", "{ steps = 4, tokens = 5 }", "budget: a budget has one of"),
+        ('better = "b"', 'better = "a"', "with itself"),
+        ("seeds = [1, 2]", "seeds = [1, 1]", "seeds: expected distinct integers >= 0"),
+        ("{ steps = 4 }", "{ steps = 4, tokens = 5 }", "budget: expected exactly one of"),
         ("{ steps = 4 }", "{ stesp = 4 }", "budget.stesp: there is no such key; did you mean 'steps'?"),
         ('base = "recipe.toml"', "", "arms.a has no `recipe`, and the study has no `base`"),
         ("[arms.a]", "[arms.a]\noptimizer.lr = 1.0", '"optimizer.lr" = ... in quotes'),
-        ("[arms.b]", '[arms.b]\nunset = ["tasks.similarity.head"]', "`unset` leaves out tasks.similarity.head, which"),
+        ("[arms.b]", '[arms.b]\nunset = ["tasks.similarity.head"]', "`unset` removes tasks.similarity.head, but"),
         ("[arms.a]", '[arms."a."]', "the arm name 'a.' must be letters, digits, - and _"),
         ("[arms.a]", '[arms."b c"]\n[arms.b_c]\n[arms.a]', "'b c' and 'b_c' would share the file name 'b_c'"),
         ('name = "s"', 'name = "s  s"', "the study name 's  s' must be"),
-        ("[arms.a]", '[arms.a]\npublished = "9-x"', "is no shipped recipe with published figures"),
+        ("[arms.a]", '[arms.a]\npublished = "9-x"', "is not a shipped recipe with published scores"),
         ('metric = "similarity.pearson"', 'metric = "overall"\non = "gap"', "needs the metric of a task"),
     ],
 )
@@ -149,10 +149,10 @@ def test_what_cannot_be_planned_is_said(place: Path, old: str, new: str, said: s
 def test_dev_rows_that_differ_are_refused(place: Path, tiny: Path) -> None:
     other = tiny / "data" / "similarity-train.tsv"
     text = STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data.dev" = "{other}"')
-    with pytest.raises(UserError, match="those of similarity differ between 'a' and 'b'"):
+    with pytest.raises(UserError, match="the dev rows of similarity differ between 'a' and 'b'"):
         plan_study(load_study(written(place, text)))
     data = f'{{ train = "{other}", dev_fraction = 0.5, text = "a", text2 = "b", label = "sim" }}'
-    with pytest.raises(UserError, match="draws other dev rows for every seed"):
+    with pytest.raises(UserError, match="samples other dev rows for every seed"):
         plan_study(load_study(written(place, STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data" = {data}'))))
 
 

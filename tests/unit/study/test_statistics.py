@@ -182,7 +182,7 @@ def test_one_seed_decides_nothing() -> None:
     (verdict,) = judge([CLAIM], one)
     assert (verdict.word, verdict.why) == (
         "undecided",
-        "b has one seed, so nothing is known of the spread between seeds",
+        "b has one seed, so the variance between seeds is unknown",
     )
 
 
@@ -192,6 +192,6 @@ def test_more_claims_ask_for_more() -> None:
     many = judge([claim()] * 3 + [claim(better="a", worse="b", margin=0.02)] * 40, found)
     assert (many[0].word, many[0].why) == (
         "undecided",
-        "clearly above 0 by itself, but not as one of several claims",
+        "significantly above 0 on its own, but not after correction for several claims",
     )
     assert (many[0].smallest or 0) > (judge([claim()], found)[0].smallest or 0)

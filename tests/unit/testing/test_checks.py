@@ -161,18 +161,18 @@ class ForgetfulConfig(own.AnchorConfig):
 @pytest.mark.parametrize(
     ("check", "config", "message"),
     [
-        (testing.check_loss, MeanLossConfig(), "expected one for each row"),
+        (testing.check_loss, MeanLossConfig(), "expected one per row"),
         (testing.check_loss, UnreadConfig(), "`read` is not softmax"),
         (testing.check_loss, OpenConfig(), "accepts unknown keys"),
         (testing.check_loss, PickyConfig(), "rejects every kind of labels"),
-        (testing.check_head, OneSidedConfig(), "no gradient on vector 2"),
+        (testing.check_head, OneSidedConfig(), "the gradient of vector 2 is missing or zero"),
         (testing.check_pooling, NeighboursConfig(), "reads the tokens of other sequences"),
-        (testing.check_pooling, PaddingConfig(), "`padded` gives other vectors"),
-        (testing.check_schedule, RememberingConfig(), "a function of its number alone"),
+        (testing.check_pooling, PaddingConfig(), "`padded` and `forward` return different vectors"),
+        (testing.check_schedule, RememberingConfig(), "must depend only on its number"),
         (testing.check_weighting, QuadraticConfig(), "not affine"),
         (testing.check_surgery, FirstAloneConfig(), "depends on the order of tasks"),
-        (testing.check_regularizer, WholeBatchConfig(), "expected one term for each row"),
-        (testing.check_penalty, ForgetfulConfig(), "differs after its state was saved and loaded"),
+        (testing.check_regularizer, WholeBatchConfig(), "expected one term per row"),
+        (testing.check_penalty, ForgetfulConfig(), "differs after the state was saved and loaded"),
     ],
 )
 def test_components_that_break_it(check: Callable[[Any], None], config: Any, message: str) -> None:

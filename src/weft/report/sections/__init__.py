@@ -1,4 +1,4 @@
-"""What a report says of a task: one file for each kind of label, found by the kind's name."""
+"""The part of a report that depends on the kind of a task: one module per kind, found by its name."""
 
 from importlib import import_module
 
@@ -7,5 +7,6 @@ from weft.report.sections.base import Section
 
 
 def section_of(kind: Kind) -> Section:
+    """Return the section of a kind of label."""
     section: Section = import_module(f"weft.report.sections.{kind.name}").SECTION
     return section

@@ -1,4 +1,4 @@
-"""What a report asks of a kind of label."""
+"""The interface between reports and kinds of labels."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,65 +14,65 @@ from weft.report.task_charts import Labelled
 from weft.runs.reader import TaskRun
 
 Which = NDArray[np.bool_]
-"""[n] whether a row belongs"""
+"""[n] Whether a row is in the group."""
 
 
 @dataclass(frozen=True)
 class MistakeCase:
-    """One way to be wrong."""
+    """One kind of mistake."""
 
     title: str
     which: Which
     order: NDArray[np.float64]
-    """[n] the largest are shown first"""
+    """[n] Sort key; rows with the largest values are shown first."""
 
 
 class Section(ABC):
-    """Everything in a report that depends on what a label is."""
+    """Everything in a report that depends on the kind of label."""
 
     template: ClassVar[str]
-    """the file in templates/sections with the tables of `find`"""
+    """File in templates/sections with the tables of `find`."""
 
     @abstractmethod
     def find(self, task: TaskRun) -> Any:
-        """What there is to know about the dev rows; the template and the charts read it."""
+        """Compute the statistics of the dev rows, for the template and the charts."""
 
     @abstractmethod
     def charts(self, task: TaskRun, found: Any) -> list[Chart]:
-        """Charts of what was found."""
+        """Return charts of the statistics."""
 
     @abstractmethod
     def labelled(self, task: TaskRun) -> list[Labelled]:
-        """The groups of rows that a picture of embeddings tells apart."""
+        """Return the groups of rows that the chart of embeddings distinguishes by colour."""
 
     @abstractmethod
     def text(self, task: TaskRun) -> RenderableType:
-        """The same in a terminal, in short."""
+        """Return a summary of the statistics for the terminal."""
 
     @abstractmethod
     def errors(self, task: TaskRun) -> NDArray[np.float64]:
-        """[n] how wrong each row is: 1 - p of the truth, or how far off a number is."""
+        """Return the error of each row [n]: 1 - p of the true label, or the absolute error of a number."""
 
     def error_unit(self, task: TaskRun) -> float:  # noqa: ARG002
-        """The largest error there can be."""
+        """Return the maximum possible error."""
         return 1.0
 
     @abstractmethod
     def is_wrong(self, task: TaskRun) -> Which:
-        """[n] whether a row counts as a mistake."""
+        """Return whether each row [n] counts as a mistake."""
 
     @abstractmethod
     def cases(self, task: TaskRun) -> list[MistakeCase]:
-        """The ways to be wrong, in the order of the page."""
+        """Return the kinds of mistakes, in the order of the page."""
 
     @abstractmethod
     def doubtful(self, task: TaskRun) -> Which:
-        """[n] rows whose label the model contradicts more firmly than it usually supports one."""
+        """Return whether each row [n] probably has a wrong label: the model confidently contradicts it."""
 
     @abstractmethod
     def remark(self, task: TaskRun, row: int) -> str:
-        """How wrong a row is, in words."""
+        """Return the size of the error of a row in words."""
 
     @abstractmethod
     def disagreement(self, tasks: Sequence[TaskRun]) -> Which:
-        """[n] where not all runs give the same answer."""
+        """Return whether the predictions of the runs differ, per row [n]."""

@@ -1,4 +1,4 @@
-"""A task with one class out of several for each row, where classes have an order."""
+"""Section for tasks with one of several ordered classes per row."""
 
 from collections.abc import Sequence
 
@@ -13,25 +13,25 @@ from weft.runs.reader import TaskRun
 
 
 class OrdinalSection(ClassificationSection):
-    curves_title = "ROC of every cut"
+    curves_title = "ROC of every cut between classes"
 
     def ordered(self, task: TaskRun) -> Ordered:
         return ordered(task)
 
     def several_curves(self, task: TaskRun) -> list[BinaryCut]:
-        """One for each cut between classes."""
+        """Return one curve per cut between classes."""
         p, y = task.predictions, task.targets
         above = [f"{name} or above" for name in task.names[1:-1]] + [task.names[-1]]
         return [BinaryCut(name, p[:, i:].sum(axis=1), y >= i) for i, name in enumerate(above, start=1)]
 
     def labelled(self, task: TaskRun) -> list[Labelled]:
-        """In colours that have an order, too."""
+        """Return the classes in colours of the ordered scale."""
         names = self.groups(task)
         last = max(len(names) - 1, 1)
         return [(name, Colour(place=i / last), which) for i, (name, which) in enumerate(names)]
 
     def several_confusions(self, task: TaskRun) -> Sequence[tuple[str, Which]]:
-        """By how far they are off."""
+        """Group mistakes by their distance from the true class."""
         gap = task.chosen - task.targets
         return [
             ("One class too high", gap == 1),

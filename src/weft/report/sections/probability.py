@@ -1,4 +1,4 @@
-"""What sections of tasks have in common whose answers are probabilities."""
+"""Base class of the sections for tasks that predict probabilities."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from weft.report.task_charts import Labelled, calibration_chart, confusion_chart
 from weft.runs.reader import TaskRun
 
 PLACES = 6
-"""colours in a picture of embeddings: labels beyond that share one"""
+"""Maximum number of colours in the chart of embeddings; further labels share one."""
 WIDEST = 8
-"""classes whose confusion fits into a terminal"""
+"""Maximum number of classes for which the terminal shows the confusion matrix."""
 
 
 class ProbabilitySection(Section):
     template = "probability.html"
     curves_title = "ROC of every class"
-    """of the chart with several curves"""
+    """Title of a chart with several curves."""
 
     def find(self, task: TaskRun) -> ClassFindings:
         assert isinstance(task.kind, ProbabilityKind), "a section belongs to its kind"
@@ -53,7 +53,7 @@ class ProbabilitySection(Section):
 
     @abstractmethod
     def curves(self, task: TaskRun) -> list[BinaryCut]:
-        """The questions whose ROC is drawn."""
+        """Return the binary questions whose ROC curves are drawn."""
 
     def charts(self, task: TaskRun, found: ClassFindings) -> list[Chart]:
         title = self.curves_title if len(found.rocs) > 1 else "ROC"
@@ -62,7 +62,7 @@ class ProbabilitySection(Section):
 
     @abstractmethod
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
-        """The rows of each label; every row once."""
+        """Return the rows of each label; every row is in one group."""
 
     def labelled(self, task: TaskRun) -> list[Labelled]:
         names = self.groups(task)
@@ -73,7 +73,7 @@ class ProbabilitySection(Section):
         return [*((name, Colour(i), which) for i, (name, which) in enumerate(common)), ("others", Colour(PLACES), rest)]
 
     def text(self, task: TaskRun) -> Table:
-        """Precision, recall and F1; beside them how rows of each true class were answered."""
+        """Return precision, recall, F1 and the confusion matrix."""
         counts = self.confusion(task) if len(task.names) <= WIDEST else None
         answered = [f"→ {i + 1}" for i in range(len(task.names))] if counts is not None else []
         table = plain_table("class", right=("precision", "recall", "F1", "rows", *answered))
@@ -94,11 +94,11 @@ class ProbabilitySection(Section):
 
     @abstractmethod
     def confusions(self, task: TaskRun) -> Sequence[tuple[str, Which]]:
-        """What is taken for what."""
+        """Return the kinds of confusions and their rows."""
 
     @abstractmethod
     def confidence(self, task: TaskRun) -> NDArray[np.float64]:
-        """[n] how sure the model is of its answer, where that is wrong."""
+        """Return the confidence of each prediction [n], for the ranking of mistakes."""
 
     def disagreement(self, tasks: Sequence[TaskRun]) -> Which:
         chosen = np.stack([task.chosen for task in tasks])
@@ -106,10 +106,10 @@ class ProbabilitySection(Section):
 
 
 def _any(different: Which) -> Which:
-    """[n] whether anything of a row, which may have several labels, is different."""
+    """Return whether any label of a row differs: [n]."""
     return np.asarray(different.reshape(len(different), -1).any(axis=1))
 
 
 def surest(values: NDArray[np.float64]) -> float:
-    """Where the surest quarter begins, and never below a half: a model that is never sure says nothing about labels."""
+    """Return the 75 % quantile, but at least 0.5: an unconfident model is no evidence of label errors."""
     return max(float(np.quantile(values, 0.75)), 0.5) if len(values) else float("inf")

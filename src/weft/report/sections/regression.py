@@ -1,4 +1,4 @@
-"""A task with a number for each row."""
+"""Section for tasks with a number per row."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ from weft.report.task_charts import Labelled, number_charts
 from weft.runs.reader import TaskRun
 
 FIFTH = 0.2
-"""of the range: a number that is off by more is a mistake"""
+"""Share of the range; a larger error is a mistake."""
 APART = 0.1
-"""of the range: two numbers that are further apart are different answers"""
+"""Share of the range; predictions of two runs that differ by more disagree."""
 OUTLIER = 3.0
-"""robust standard deviations from the usual error at which a number's label is doubtful"""
+"""Distance from the median error, in robust standard deviations, beyond which a label is doubtful."""
 
 
 class RegressionSection(Section):
@@ -31,7 +31,7 @@ class RegressionSection(Section):
         return number_charts(task, found)
 
     def labelled(self, task: TaskRun) -> list[Labelled]:
-        """Fifths of the range."""
+        """Group rows by fifths of the range."""
         low, high = task.bounds
         edges = np.linspace(low, high, 6)
         part = np.clip(np.searchsorted(edges, task.targets, side="right") - 1, 0, 4)
@@ -39,7 +39,7 @@ class RegressionSection(Section):
 
     def text(self, task: TaskRun) -> Text:
         found = numbers.find(task)
-        return Text(f"{found.near:.1%} within {found.width:g} of the truth, mean error {found.mean_error:+.3f}")
+        return Text(f"{found.near:.1%} within {found.width:g} of the true value, mean error {found.mean_error:+.3f}")
 
     def errors(self, task: TaskRun) -> NDArray[np.float64]:
         return np.abs(task.predictions - task.targets)
@@ -51,7 +51,7 @@ class RegressionSection(Section):
         return np.asarray(self.errors(task) > FIFTH * self.error_unit(task))
 
     def cases(self, task: TaskRun) -> list[MistakeCase]:
-        """Off by one to two fifths of the range, and by more: 1 to 2 and more than 2 on a scale of 0 to 5."""
+        """Group errors into one to two fifths of the range and more: 1 to 2 and more than 2 on a scale of 0 to 5."""
         fifth, gap = FIFTH * self.error_unit(task), self.errors(task)
         return [
             MistakeCase(f"Off by {fifth:g} to {2 * fifth:g}", (gap > fifth) & (gap <= 2 * fifth), gap),
@@ -59,7 +59,7 @@ class RegressionSection(Section):
         ]
 
     def doubtful(self, task: TaskRun) -> Which:
-        """An error far outside the usual spread of errors."""
+        """Find probable label errors: outliers among the errors."""
         gaps = task.predictions - task.targets
         centre = np.median(gaps)
         spread = 1.4826 * np.median(np.abs(gaps - centre))

@@ -1,4 +1,4 @@
-"""Who runs the jobs of a study: one class for each way."""
+"""Executors, which run the jobs of a study: one class per backend."""
 
 from weft.study.executors.base import StudyExecutor
 from weft.study.executors.local import LocalStudyExecutor

@@ -1,4 +1,4 @@
-"""Processes of this machine."""
+"""Executor that runs jobs in processes of this machine."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ from weft.study.executors.base import Ended, StudyExecutor
 from weft.study.worker import StudyJob, die_with, last_words, run_job
 
 PATIENCE = 60
-"""seconds that a run has to save its state when it is asked to stop"""
+"""Seconds that a run has to save its state after SIGTERM."""
 
 
 class LocalStudyExecutor(StudyExecutor):
-    """Forks of a server that has imported everything and done nothing, so that a run starts fresh and at once."""
+    """Forks each job from a fork server with preloaded imports, so that a run starts fast and from a clean state."""
 
     def run(self, jobs: Sequence[StudyJob]) -> Iterator[Ended]:
         context = get_context("forkserver")
@@ -44,7 +44,7 @@ class LocalStudyExecutor(StudyExecutor):
 
 
 def _main(job: StudyJob) -> None:
-    os.setpgid(0, 0)  # Ctrl-C is for the study, which then asks its runs to stop
+    os.setpgid(0, 0)  # Ctrl-C reaches only the study, which then terminates its runs
     parent = parent_process()
     assert parent is not None
     die_with(parent.sentinel)
@@ -53,6 +53,6 @@ def _main(job: StudyJob) -> None:
 
 def _failure(code: int | None, job: StudyJob) -> str | None:
     if code is not None and code < 0:
-        why = ", perhaps because the memory was full" if -code == signal.SIGKILL else ""
+        why = ", possibly because memory ran out" if -code == signal.SIGKILL else ""
         return f"was killed by {signal.Signals(-code).name}{why}"
     return last_words(job) if code else None

@@ -1,4 +1,4 @@
-"""Workers of a Ray cluster, or of a Ray that is started here for as long as the study runs."""
+"""Executor that runs jobs on a Ray cluster, or on a local Ray instance started for the study."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from weft.study.worker import StudyJob, last_words, run_job
 
 
 class Ray(StudyExecutor):
-    """With RAY_ADDRESS set, the cluster there does the work, and must see the same folders; else Ray starts here."""
+    """Uses the cluster at RAY_ADDRESS, which needs access to the same folders; without it, starts Ray locally."""
 
     def run(self, jobs: Sequence[StudyJob]) -> Iterator[Ended]:
         with connected(cpus=self.jobs) as ray:
-            # a process for each run: one that crashed, or changed torch's threads, is never used again
+            # one process per run: a process that crashed or changed torch's threads is never reused
             kind = ray.remote(num_cpus=1, max_calls=1, max_retries=0)(run_job)
             waiting = list(jobs)
             running: dict[Any, StudyJob] = {}
