@@ -56,7 +56,7 @@ def test_a_run_that_stops_early_says_so_and_why(recipe_file: Path, tmp_path: Pat
         done, planned, best = result["steps"], result["planned_steps"], result["best_step"]
         assert done < planned
         assert (
-            f"stopped early, after step {done} of {planned}: 1 evaluations in a row were no better than the one after "
+            f"stopped early, after step {done} of {planned}: 1 evaluations in a row did not improve on the one after "
             f"step {best} (patience = 1)"
         ) in out
         assert f"{done} of {planned} steps in" in out
