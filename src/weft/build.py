@@ -19,7 +19,7 @@ from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
-from weft.recipes.idle import disabled_keys, refuse_idle_methods, untrained, untrained_notes
+from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -169,7 +169,7 @@ def build_step(
     for number, (config, penalty) in enumerate(zip(recipe.penalties, penalties, strict=True)):
         require_made(config, penalty, Penalty, f"penalties.{number}")
     factors = layer_factors(recipe, layers)
-    refuse_idle_methods(recipe, plan, weighting)
+    reject_idle_methods(recipe, plan, weighting)
     return Step(
         network,
         {name: task.train for name, task in data.items()},

@@ -164,7 +164,7 @@ def test_two_files_of_one_name_are_told_apart(folder: Path, tmp_path_factory: py
     Importer(True, folder).find("own_part:Mine")
     other = tmp_path_factory.mktemp("other")
     (other / "own_part.py").write_text(OWN, encoding="utf-8")
-    with pytest.raises(ValueError, match="another module 'own_part' already is"):
+    with pytest.raises(ValueError, match="another module 'own_part' is already imported"):
         Importer(True, other).find("own_part:Mine")
 
 
