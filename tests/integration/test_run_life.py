@@ -82,7 +82,7 @@ def test_a_run_of_another_length_is_refused_and_the_way_is_named(
     assert (run / "metrics.jsonl").read_bytes() == before
     # and the way leads somewhere
     out = weft("train", recipe_file, *way[1].split(), tmp_path / "on", "--budget", "steps=2").stdout
-    assert "sentiment: goes on with the head of" in out
+    assert "sentiment: starts with the head of" in out
 
 
 def test_all_files_of_a_model_have_the_mode_that_the_umask_gives(run: Path) -> None:

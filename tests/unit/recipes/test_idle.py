@@ -78,8 +78,8 @@ def test_a_shared_head_is_trained_by_the_other_task(tiny: Path, model: Path) -> 
     assert notes_of(content) == ["sentiment: gets no batch in 14 steps; its head is trained by again alone"]
     content["body"] = str(model)
     notes = notes_of(content)
-    assert f"sentiment: goes on with the head of {model}" in notes
-    assert f"again: shares the head of sentiment, which goes on with that of {model}" in notes
+    assert f"sentiment: starts with the head of {model}" in notes
+    assert f"again: shares the head of sentiment, which starts with that of {model}" in notes
 
 
 class Rare(Plan):
@@ -113,8 +113,8 @@ def test_an_adopted_head_on_other_vectors_says_so(tiny: Path, model: Path) -> No
     content = content_of(tiny, body=str(model))
     content["tasks"]["sentiment"]["pooling"] = "mean"
     notes = notes_of(content)
-    assert f"sentiment: goes on with the head of {model}, which was trained with another pooling" in notes
-    assert f"similarity: goes on with the head of {model}" in notes
+    assert f"sentiment: starts with the head of {model}, which was trained with another pooling" in notes
+    assert f"similarity: starts with the head of {model}" in notes
 
 
 DISABLED: dict[str, tuple[dict[str, Any], int | None, str | None]] = {

@@ -109,7 +109,7 @@ def test_a_study_reads_back_from_its_own_file() -> None:
         ("[arms.b]", '[arms.b]\nunset = ["tasks.similarity.head"]', "`unset` leaves out tasks.similarity.head, which"),
         ("[arms.a]", '[arms."a."]', "the arm name 'a.' must start with a letter"),
         ("[arms.a]", '[arms."b c"]\n[arms.b_c]\n[arms.a]', "'b c' and 'b_c' would share the file name 'b_c'"),
-        ('name = "s"', 'name = "s  s"', "the study name 's  s' must be"),
+        ('name = "s"', 'name = "s  s"', "the study name 's  s' must start"),
         ("[arms.a]", '[arms.a]\npublished = "9-x"', "is no shipped recipe with published figures"),
         ('metric = "similarity.pearson"', 'metric = "overall"\non = "gap"', "needs the metric of a task"),
     ],
