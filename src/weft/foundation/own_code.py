@@ -96,7 +96,7 @@ class Importer:
                 raise ValueError(f"the module {name!r} needs {error.name!r}, which is not installed") from None
             searched = f" or in {self.folder}" if self.folder else ""
             raise ValueError(
-                f"there is no module {name!r} on Python's path{searched}; install it, put it beside the recipe, "
+                f"there is no module {name!r} on Python's path{searched}; install it, put it into the recipe's folder, "
                 "or add its folder to PYTHONPATH"
             ) from None
         except Exception as error:  # third-party code may raise anything at import

@@ -69,7 +69,7 @@ class Batch:
     rows: Rows
     """[n] row numbers in the task's set, in the order of `target` and of every sequence list in `texts`"""
     texts: tuple[Encoded, ...]
-    """one entry, or two for a bi reading; each holds n sequences"""
+    """one entry, or two for a bi reading; each has n sequences"""
     target: Tensor
     """[n] class numbers or values, or [n, labels] for multilabel"""
 

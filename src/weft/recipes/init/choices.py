@@ -107,9 +107,9 @@ def _is_plain_label(column: Column) -> bool:
 def _one_label(column: Column, *, alone: bool) -> Label:
     kind, why_kind = choose_kind(column)
     if column.is_named_label:
-        return Label((column.name,), kind, "its name says so", why_kind)
+        return Label((column.name,), kind, "by its name", why_kind)
     values = len(column.parts) if column.is_several else len(column.counts)
-    why = f"{values} different values" if alone else f"{values} different values: a task of its own"
+    why = f"{values} different values" if alone else f"{values} different values: a separate task"
     doubt = f"{column.name!r} became a task because it has {values} different values; delete it if it is not a label"
     return Label((column.name,), kind, why, why_kind, None if alone else doubt)
 
