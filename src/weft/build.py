@@ -1,4 +1,4 @@
-"""The only place that turns a recipe into objects."""
+"""Builds objects from a recipe. No other module does."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
-from weft.recipes.idle import disabled_keys, refuse_idle_methods, untrained, untrained_notes
+from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -38,7 +38,7 @@ from weft.weighting.base import Weighting
 
 
 def read_data(recipe: Recipe, tokenizer: Tokenizer, frames: GivenFrames | None = None) -> dict[str, TaskData]:
-    """Every task's files, or the `frames` in their place, read, checked and tokenized."""
+    """Read, check and tokenize the files of every task, or the `frames` in their place."""
     return {name: _read_task(recipe, name, tokenizer, frames) for name in recipe.tasks}
 
 
@@ -55,23 +55,23 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFra
         labels = labels_of(files)
         return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
     except BadRows as bad:
-        # Texts are checked while a file is tokenized, labels afterwards: a person wants to hear of both at once.
+        # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
         problems = bad.problems
         if "bad label" not in problems.counts:
             lenient = files.skipping_bad_rows()
-            with suppress(UserError):  # if nothing can be said of the labels, the texts' problems are enough
+            with suppress(UserError):  # if the labels cannot be checked, report the problems of the texts only
                 column = label_column(task.data, lenient.open_source(problems.source))
                 problems.join(column.problems(labels_of(lenient)))
     raise BadRows(problems)
 
 
 def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
-    """The dev rows that count; a sample does not follow the seed, so that runs of all seeds compare."""
+    """Dev rows to evaluate on. A sample does not depend on the seed, so runs with different seeds are comparable."""
     return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
 
 
 def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
-    """All windows of a run; `steps` is a budget that stretches or shrinks them."""
+    """Build the plan of a run; `steps` is a budget that the plan is scaled to."""
     batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
 
     def plan_of(times: int) -> Plan:
@@ -87,13 +87,13 @@ def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan
     if steps is None:
         return plan
     stretch = steps / plan.steps
-    if stretch > 1:  # more epochs of the same, of which the budget then takes its share
+    if stretch > 1:  # repeat the epochs until they exceed the budget, then select windows
         plan = plan_of(-(-steps // plan.steps))
     return Stretched(plan, steps, stretch)
 
 
 def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
-    """task -> layer -> factor, for the tasks that ask for it."""
+    """Task -> layer -> factor, for the tasks with `layer_factors`."""
     asked = {name: task.layer_factors for name, task in recipe.tasks.items()}
     return {name: factors.by_layer(layers, name) for name, factors in asked.items() if factors is not None}
 
@@ -107,17 +107,17 @@ def assemble(
     processes: Processes = SOLO,
     frames: GivenFrames | None = None,
 ) -> Assembly:
-    """Turn a recipe into objects, or say what in it cannot be.
+    """Build all objects of a run from a recipe; an invalid recipe raises `UserError`.
 
-    `trust_code` allows the recipe to name code (`use`), which is imported here and nowhere before.
-    `frames` are rows that were given in Python.
+    `trust_code` allows the recipe to name custom code (`use`), which is imported here and not earlier.
+    `frames` are rows given in Python.
     """
     recipe, code = recipe.with_code(trust_code, recipe.name)
     where = processes.device(choose_device(device))
     if recipe.optimizer.precision == "fp16" and where.type != "cuda":
         raise UserError(
-            'optimizer.precision: "fp16" needs a GPU: on a CPU its small numbers vanish and nothing gets faster; '
-            'use "bf16" or "fp32" here'
+            'optimizer.precision: "fp16" needs a GPU: on a CPU small gradients underflow and training is not faster; '
+            'use "bf16" or "fp32"'
         )
     folder = find_body(recipe.body)
     tokenizer = Tokenizer.load(folder)
@@ -126,7 +126,7 @@ def assemble(
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
     }
-    # mixed precision keeps its weights in fp32
+    # with mixed precision the weights stay in fp32
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
@@ -171,7 +171,7 @@ def build_step(
     constants: Mapping[str, float],
     processes: Processes = SOLO,
 ) -> Step:
-    """The optimizer step of a recipe, with all methods that act in it."""
+    """Build the optimizer step of a recipe, with all of its methods."""
     layers = len(network.body.layers)  # sets of weights: layers that share theirs count as one
     modes = recipe.modes()
     for mode in modes:
@@ -185,7 +185,7 @@ def build_step(
     for number, (config, penalty) in enumerate(zip(recipe.penalties, penalties, strict=True)):
         require_made(config, penalty, Penalty, f"penalties.{number}")
     factors = layer_factors(recipe, layers)
-    refuse_idle_methods(recipe, plan, weighting)
+    reject_idle_methods(recipe, plan, weighting)
     return Step(
         network,
         {name: task.train for name, task in data.items()},

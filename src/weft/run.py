@@ -1,4 +1,4 @@
-"""Drives one run: from a recipe to a run folder."""
+"""Trains one run: from a recipe to a run folder."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,12 +41,12 @@ def train_run(
     processes: Processes = SOLO,
     frames: GivenFrames | None = None,
 ) -> RunResult | None:
-    """Train a recipe into a run folder and return what is in its result.json.
+    """Train a recipe into a run folder and return the content of its result.json.
 
-    `followers` get every record of the run's log as plain values, and may end the run by an exception of their own.
-    `allow_trackers` are the addresses that the recipe may send its log to; `trust_code` allows it to name code. Of
-    several `processes` each calls this; the first one alone writes and gets the result, the others None.
-    `frames` are rows that were given in Python.
+    `followers` are called with every record of the run's log as plain values; an exception from one ends the run.
+    `allow_trackers` are the addresses that the recipe may send its log to; `trust_code` allows it to name custom code.
+    With several `processes`, each calls this function; only rank 0 writes and gets the result, the others get None.
+    `frames` are rows given in Python.
     """
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes, frames=frames)
@@ -86,7 +86,7 @@ def train_run(
         progress = trainer.fit()
         if not processes.leads:
             return None
-        _say_how_it_ended(recipe, progress, plan, listener)
+        _note_early_stop(recipe, progress, plan, listener)
         result = run_result(
             recipe, run, network, seconds=progress.seconds, tokens=progress.tokens, planned_steps=plan.steps
         )
@@ -95,8 +95,8 @@ def train_run(
         return result
     except (OSError, SafetensorError) as error:
         raise RunError(
-            f"{out}: cannot be written ({error}). What was saved before is intact: "
-            "make room or mend the folder, then go on with --resume"
+            f"{out}: cannot be written ({error}). Files saved earlier are intact: "
+            "free disk space or repair the folder, then continue with --resume"
         ) from None
     finally:
         for follower in tracking:
@@ -104,10 +104,10 @@ def train_run(
         run.close()
 
 
-def _say_how_it_ended(recipe: Recipe, progress: Progress, plan: Plan, listener: TrainListener) -> None:
-    """A run that ends before its plan does says so, and why."""
+def _note_early_stop(recipe: Recipe, progress: Progress, plan: Plan, listener: TrainListener) -> None:
+    """Note that early stopping ended the run, and why."""
     if progress.step < plan.steps:
         listener.noted(
             f"stopped early, after step {progress.step:,} of {plan.steps:,}: {progress.waited} evaluations in a row "
-            f"were no better than the one after step {progress.best_step:,} (patience = {recipe.patience})"
+            f"did not improve on the one after step {progress.best_step:,} (patience = {recipe.patience})"
         )

@@ -288,13 +288,13 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "a loss for numbers on classes": (task(loss="mse"), "tasks.sentiment.loss"),
     "surgery of one task": (
         recipe(lambda c: c.update(surgery="pcgrad", schedule="sequential")),
-        "surgery: 'pcgrad' combines the gradients of several tasks, but the steps of sequential hold one task each",
+        "surgery: 'pcgrad' combines the gradients of several tasks, but each step of sequential has only one task",
     ),
     "surgery of a frozen body": (
         recipe(lambda c: c.update(surgery="pcgrad", trainable="frozen")),
         "the body is frozen",
     ),
-    "phases that do not add up": (recipe(lambda c: c.update(phases=[{"epochs": 1}])), "the total must agree"),
+    "phases that do not add up": (recipe(lambda c: c.update(phases=[{"epochs": 1}])), "the sum must be `epochs`"),
     "a layer that is not there": (
         recipe(lambda c: c.update(trainable={"name": "layers", "layers": [7]})),
         "trainable.layers: found 7, but the body has layers 0 to 1",

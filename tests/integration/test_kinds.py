@@ -129,8 +129,8 @@ def test_a_new_task_joins_a_trained_model_and_the_old_heads_stay(tiny: Path, tmp
     second = load_file(tmp_path / "second" / "model" / "heads.safetensors")
     name = "tasks.sentiment.head.dense.weight"
     torch.testing.assert_close(second[name], first[name])
-    assert any(note.startswith("sentiment: goes on with the head of") for note in notes)
-    assert any(note.startswith("mood: is new") for note in notes)
+    assert any(note.startswith("sentiment: starts with the head of") for note in notes)
+    assert any(note.startswith("mood: is not in") for note in notes)
     assert any(note.startswith("similarity: has another head") for note in notes)
 
 

@@ -174,7 +174,7 @@ def test_a_changed_source_is_not_resumed(tiny: Path, tmp_path: Path) -> None:
 
 def test_a_model_goes_on_in_another_run(place: Path, run: Path, tmp_path: Path) -> None:
     done = command("train", place / "recipe.toml", "--body", run, "-o", tmp_path / "on", "--trust-code")
-    assert "sentiment: goes on with the head of" in done.stdout
+    assert "sentiment: starts with the head of" in done.stdout
     assert "was trained with another" not in done.stdout
 
 

@@ -1,1 +1,1 @@
-"""What every other room stands on."""
+"""Building blocks that every other room may import."""

@@ -1,4 +1,4 @@
-"""Ray: the cluster that RAY_ADDRESS names, or one on this machine for as long as it is needed."""
+"""Ray: connects to the cluster that RAY_ADDRESS names, or starts a temporary local one."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from weft.foundation.errors import UserError
 
 
 def import_ray() -> Any:
+    """Import Ray, or raise a `UserError` with the install command."""
     try:
         import ray
     except ImportError:
@@ -19,17 +20,17 @@ def import_ray() -> Any:
 
 @contextmanager
 def connected(cpus: int | None = None) -> Iterator[Any]:
-    """Ray, ready for work; `cpus` is what one that is started here may use. One that was there before stays."""
+    """Yield an initialized Ray. A local one started here uses `cpus`; an already initialized one stays running."""
     ray = import_ray()
     if ray.is_initialized():
         yield ray
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # weft tells nobody what it does
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # weft sends no telemetry
     own = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": cpus, "include_dashboard": False}
     before = signal.getsignal(signal.SIGTERM)
     ray.init(log_to_driver=False, configure_logging=False, **own)
-    with suppress(ValueError):  # not in the main thread: there Ray leaves signals alone
-        signal.signal(signal.SIGTERM, before)  # Ray's own handler ends the process without a word
+    with suppress(ValueError):  # raised outside the main thread, where Ray installs no handlers
+        signal.signal(signal.SIGTERM, before)  # Ray's handler exits silently
     try:
         yield ray
     finally:
@@ -37,6 +38,6 @@ def connected(cpus: int | None = None) -> Iterator[Any]:
 
 
 def last_line(error: Exception) -> str:
-    """Of a report on what happened in a worker the line that says it."""
+    """Return the last non-empty line of a worker's error, which names the cause."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Exchangeable parts of a recipe: the shipped ones by `name`, one's own by `use`."""
+"""Components of a recipe: shipped ones are named by `name`, custom ones by `use`."""
 
 import inspect
 import re
@@ -13,49 +13,47 @@ from weft.foundation.own_code import ADDRESS, Importer
 
 
 class Component(Config):
-    """The base of each room's config classes. A shipped part is found by its `name`, one's own by its address."""
+    """Base of each room's config classes. A shipped component has a `name`, a custom one also an address."""
 
     _use: str | None = PrivateAttr(default=None)
 
     @property
     def use(self) -> str | None:
-        """the address `module:Class` of a part of one's own"""
+        """Address `module:Class` of a custom component; None for a shipped one."""
         return self._use
 
     def used_as(self, address: str) -> Self:
-        """The same part, which knows its address."""
+        """Store the address that the component was imported by; returns the component."""
         self._use = address
         return self
 
 
 class Unimported(Config):
-    """A part of one's own as a file writes it: plain data, of which nothing is imported."""
+    """A custom component as plain data, with nothing imported."""
 
     model_config = ConfigDict(extra="allow")
     use: str
-    """module:Class"""
+    """Address of the config class, `module:Class`."""
 
     @field_validator("use")
     @classmethod
     def _an_address(cls, use: str) -> str:
         if not re.fullmatch(ADDRESS, use):
-            raise ValueError(
-                f"found {use!r}, expected a module and a class in it, such as mypackage.losses:FocalConfig"
-            )
+            raise ValueError(f"found {use!r}, expected an address module:Class, such as mypackage.losses:FocalConfig")
         return use
 
 
 class Exchangeable:
-    """Opens a union of shipped parts to parts of one's own: `{ use = "module:Class", ... }`.
+    """Extends a union of shipped components to custom ones: `{ use = "module:Class", ... }`.
 
-    Parsing makes an `Unimported` of such a table. Parsing with an `Importer` as context imports the class, which must
-    be a subclass of the room's `base`, and validates the table by it. Both are written back as they were read.
+    Parsing turns such a table into an `Unimported`. Parsing with an `Importer` as context imports the class, which must
+    be a subclass of the room's `base`, and validates the table with it. Both serialize to the table that was read.
     """
 
     def __init__(self, base: type[Component]) -> None:
         self.base = base
         self.names: set[str] = set()
-        """of the shipped parts"""
+        """Names of the shipped components."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         self.names = {member.model_fields["name"].default for member in get_args(source) or (source,)}
@@ -94,11 +92,11 @@ class Exchangeable:
         if name is None or not isinstance(name.default, str):
             raise ValueError(f'{address!r} has no name; expected a field such as name: Literal["mine"] = "mine"')
         if name.default in self.names:
-            raise ValueError(f"{address!r} has the name {name.default!r} of a shipped one; choose another name")
+            raise ValueError(f"{address!r} has the name {name.default!r} of a shipped component; choose another name")
 
 
 def require_made(part: Component, made: object, kind: type, key: str) -> None:
-    """What a part of one's own builds must be what its room works with."""
+    """Check that a custom component builds an instance of its room's base class."""
     if part.use is not None and not isinstance(made, kind):
         raise UserError(
             f"{key}: {part.use!r} built a {type(made).__name__}; expected a subclass of "

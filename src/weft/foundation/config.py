@@ -1,4 +1,4 @@
-"""What the config classes of all exchangeable parts have in common."""
+"""Base of all config classes, and parsing with readable errors."""
 
 import difflib
 import re
@@ -12,13 +12,13 @@ from weft.foundation.own_code import Importer
 
 
 class Config(BaseModel):
-    """A piece of a recipe: typed, frozen, and it knows its keys."""
+    """Base of all parts of a recipe: typed, frozen, unknown keys forbidden."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 def name_alone(value: Any) -> Any:
-    """A variant's table, where its name alone may stand for it."""
+    """Expand a variant's short form, its name, to a table."""
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -29,17 +29,18 @@ _NAME = r"[A-Za-z][A-Za-z0-9_-]*( [A-Za-z0-9_-]+)*"
 
 
 def file_name(name: str) -> str:
-    """How a task or an arm is called where spaces are in the way: in files, folders and the ids of a page."""
+    """Name of a task or an arm without spaces, for files, folders and HTML ids."""
     return name.replace(" ", "_")
 
 
 def check_names(names: Iterable[str], what: str) -> None:
-    """Names that can stand in keys such as `tasks.NAME.head`, each with a file name of its own; else ValueError."""
+    """Raise ValueError unless all names are valid in keys such as `tasks.NAME.head` and have distinct file names."""
     taken: dict[str, str] = {}
     for name in names:
         if not re.fullmatch(_NAME, name):
             raise ValueError(
-                f"the {what} {name!r} must be letters, digits, - and _, a letter first; single spaces between words"
+                f"the {what} {name!r} must start with a letter and contain only letters, digits, - and _, "
+                "with single spaces between words"
             )
         other = taken.setdefault(file_name(name), name)
         if other != name:
@@ -50,9 +51,9 @@ Parsed = TypeVar("Parsed", bound=Config)
 
 
 def parse(model: type[Parsed], content: Mapping[str, Any], where: str, importer: Importer | None = None) -> Parsed:
-    """Checked content of a file, or one message that names every wrong key.
+    """Validate the content of a file; one `UserError` lists every invalid key.
 
-    With an `importer`, the parts that the content names by `use` are imported; without one they stay plain data.
+    With an `importer`, the components that the content names by `use` are imported; without one they stay plain data.
     """
     try:
         return model.model_validate(content, context=importer)
@@ -63,7 +64,7 @@ def parse(model: type[Parsed], content: Mapping[str, Any], where: str, importer:
 
 
 def _explain(item: Any, root: type[Config], content: Any, own: Mapping[str, Any]) -> str:
-    """One of pydantic's findings in our words: key, what was found, what was expected."""
+    """Format one of pydantic's errors: key, what was found, what was expected."""
     keys = [str(part) for part in item["loc"]]
     if item["type"] == "extra_forbidden":
         near = difflib.get_close_matches(keys[-1], _known_keys(item["loc"][:-1], root, content, own), n=1)
@@ -84,9 +85,9 @@ def _explain(item: Any, root: type[Config], content: Any, own: Mapping[str, Any]
 
 
 def _known_keys(loc: Iterable[str | int], root: type[Config], content: Any, own: Mapping[str, Any]) -> list[str]:
-    """The keys that may stand in the table at `loc`, found by walking the types from `root` on.
+    """List the valid keys of the table at `loc` by walking the types from `root`.
 
-    `own` are the classes of the parts that the content names by `use`.
+    `own` are the classes of the components that the content names by `use`.
     """
     models: list[Any] = [root]
     for part in loc:
@@ -94,7 +95,7 @@ def _known_keys(loc: Iterable[str | int], root: type[Config], content: Any, own:
         fields = [model.model_fields[key].annotation for model in models if key in model.model_fields]
         if fields:
             models = [model for field in fields for model in _models_in(field)]
-        else:  # a task's name, or a variant's name, which pydantic puts into the place
+        else:  # a task's name, or a variant's name, which pydantic adds to the location
             named = [model for model in models if key in str(model.model_fields.get("name", ""))]
             models = named or models
         content = _inside(content, part)
@@ -105,7 +106,7 @@ def _known_keys(loc: Iterable[str | int], root: type[Config], content: Any, own:
 
 
 def _inside(content: Any, key: str | int) -> Any:
-    """What stands at a key; a variant's name, which pydantic puts into the place, leads nowhere."""
+    """Value at a key. A variant's name, which pydantic adds to the location, is no key and is skipped."""
     if isinstance(content, dict):
         return content.get(key, content)
     return content[key] if isinstance(content, list | tuple) and isinstance(key, int) else content

@@ -1,4 +1,4 @@
-"""Plain content, tables in tables as TOML and JSON have them: read it, change a key, write it down."""
+"""Plain content (nested tables, as in TOML and JSON): read, change a key, write."""
 
 import json
 import re
@@ -9,15 +9,15 @@ from typing import Any
 from weft.foundation.errors import UserError
 
 LARGEST_JSON = 32_000_000
-"""bytes: as objects, they take thirty times as much memory"""
+"""Maximum bytes of a JSON file; as Python objects it takes thirty times as much memory."""
 Content = dict[str, Any]
 
 
 def put(content: Content, key: str, value: Any) -> None:
-    """Set `a.b.c`; tables on the way are made, and `*` stands for every key of a table that is there.
+    """Set `a.b.c`. Missing tables are created; `*` matches every existing key of a table.
 
-    A variant's short form gives way: where `loss = "mse"`, the key `loss.reduction` makes it
-    `loss = { name = "mse", reduction = ... }`. Raises ValueError where a key would have to be inside a single value.
+    A variant's short form is expanded: for `loss = "mse"`, the key `loss.reduction` makes it
+    `loss = { name = "mse", reduction = ... }`. Raises ValueError if a key would have to be inside a single value.
     """
     first, _, rest = key.partition(".")
     for name in list(content) if first == "*" else [first]:
@@ -27,12 +27,12 @@ def put(content: Content, key: str, value: Any) -> None:
         inner = content.get(name, {})
         content[name] = {"name": inner} if isinstance(inner, str) else inner
         if not isinstance(content[name], dict):
-            raise ValueError(f"{name} is a single value, it has no keys inside")
+            raise ValueError(f"{name} is a single value and has no keys")
         put(content[name], rest, value)
 
 
 def remove(content: Content, key: str) -> bool:
-    """Take out `a.b.c`, with `*` for every key of a table; tells whether it was there."""
+    """Remove `a.b.c`, with `*` for every key of a table; returns whether it existed."""
     first, _, rest = key.partition(".")
     found = False
     for name in list(content) if first == "*" else [first]:
@@ -58,9 +58,9 @@ def differences(old: Any, new: Any, key: str = "") -> list[tuple[str, Any, Any]]
 
 
 def toml_text(content: Content, sections: str = "tasks") -> str:
-    """A file that reads back as the same content: single values first, then a section for each table.
+    """Format content as TOML that reads back as the same content: single values first, then a section for each table.
 
-    The tables in `sections` get a section each.
+    Every table in `sections` gets its own section.
     """
     lines = [f"{key} = {toml_value(value)}" for key, value in content.items() if not isinstance(value, dict)]
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
@@ -71,7 +71,7 @@ def toml_text(content: Content, sections: str = "tasks") -> str:
 
 
 def toml_value(value: Any) -> str:
-    """One value as TOML has it, on one line."""
+    """Format one value as TOML, on one line."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_toml_key(key)} = {toml_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list | tuple):
@@ -84,7 +84,7 @@ def _toml_key(key: str) -> str:
 
 
 def read_text(path: Path, what: str) -> str:
-    """A text file that a user names as `what`."""
+    """Read a text file; `what` says in messages what it should be."""
     try:
         return path.read_text(encoding="utf-8")
     except (UnicodeDecodeError, OSError) as error:
@@ -92,7 +92,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def parse_toml(text: str, where: str) -> Content:
-    """The content of a TOML file; `where` is what messages call it."""
+    """Parse TOML; `where` names the source in messages."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -100,9 +100,9 @@ def parse_toml(text: str, where: str) -> Content:
 
 
 def read_json(path: Path) -> Content:
-    """A JSON object from a file that may come from a stranger."""
+    """Read a JSON object from an untrusted file."""
     if path.is_file() and (size := path.stat().st_size) > LARGEST_JSON:
-        raise UserError(f"{path}: has {size:,} bytes; settings of more than {LARGEST_JSON:,} are not read")
+        raise UserError(f"{path}: has {size:,} bytes; expected at most {LARGEST_JSON:,}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -110,5 +110,5 @@ def read_json(path: Path) -> Content:
     except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, or not JSON
         raise UserError(f"{path}: is not JSON ({error})") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path}: holds a JSON {type(content).__name__}, expected an object")
+        raise UserError(f"{path}: contains a JSON {type(content).__name__}, expected an object")
     return content

@@ -1,4 +1,4 @@
-"""Where tensors live: the CPU or a CUDA device."""
+"""Device selection: the CPU or a CUDA device."""
 
 import re
 
@@ -8,6 +8,7 @@ from weft.foundation.errors import UserError
 
 
 def choose_device(name: str) -> torch.device:
+    """Return the device for `--device`; `auto` is a GPU if torch finds one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):

@@ -1,21 +1,21 @@
-"""The ways in which weft ends on purpose. Commands print the message alone; anything else is a bug."""
+"""Expected errors. Commands print their message without a traceback; any other exception is a bug."""
 
 
 class UserError(Exception):
-    """Bad input: the message says what, where and what to do. Exit code 2, nothing changed."""
+    """Invalid input: the message says what, where and what to do. Exit code 2, nothing is changed."""
 
 
 class RunError(Exception):
-    """A run that cannot go on, such as a loss that is not a number. Exit code 1, what was saved stays."""
+    """A run that cannot continue, for example because the loss is NaN. Exit code 1, saved files stay."""
 
 
 class LostProcess(RunError):
-    """Another process of the same run is gone."""
+    """Another process of the same run has died."""
 
 
 class ToldElsewhere(Exception):
-    """Another process of the same run tells why; this one ends without a word. Exit code 1."""
+    """Another process of the same run reports the error; this one exits silently. Exit code 1."""
 
 
 class Interrupted(Exception):
-    """A run was asked to stop (Ctrl-C or SIGTERM) and has saved its state. Exit code 130."""
+    """A run received Ctrl-C or SIGTERM and has saved its state. Exit code 130."""

@@ -1,38 +1,38 @@
-"""What the C library does with large blocks of memory that torch has done with: glibc's two settings for it.
+"""malloc tuning: whether memory that torch frees returns to the system after a forward pass.
 
-Set for the whole process; where the C library is not glibc nothing happens.
+The settings hold for the whole process. Without glibc they have no effect.
 """
 
 import ctypes
 from contextlib import suppress
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-"""their names in malloc.h"""
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in malloc.h."""
 MEGABYTE = 2**20
 
 
 def keep_blocks_for_the_next_pass() -> None:
-    """Predictions in passes of equal size: memory of one pass serves the next.
+    """Keep freed memory for predictions in passes of equal size: the next pass reuses the blocks.
 
-    Otherwise glibc returns it after each pass, and the system clears every page before it gives it out again: a
-    twentieth of all processor time. These are the largest values that glibc would come to by itself.
+    Otherwise glibc returns them after each pass, and the system zeroes every page before it allocates it again: 5 % of
+    all CPU time. These are the largest values that glibc's dynamic thresholds reach.
     """
     _set(MMAP_THRESHOLD, 32 * MEGABYTE)
     _set(TRIM_THRESHOLD, 64 * MEGABYTE)
 
 
 def give_blocks_back() -> None:
-    """A server: each pass has another number of tokens, and blocks of other sizes.
+    """Return freed memory to the system, for a server whose passes differ in size.
 
-    Kept for a next pass where they do not fit, they would make it grow by hundreds of megabytes. The tensors of a
-    lonely request are smaller.
+    Blocks kept for a pass that they do not fit would make memory grow by hundreds of megabytes. The tensors of a
+    single small request stay below the threshold.
     """
     _set(MMAP_THRESHOLD, MEGABYTE)
     _set(TRIM_THRESHOLD, 2 * MEGABYTE)
 
 
 def trim() -> None:
-    """Give free memory back now, also where it lies between blocks that are in use; takes milliseconds."""
+    """Return free memory to the system now, also between blocks in use; takes milliseconds."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 

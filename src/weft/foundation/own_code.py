@@ -1,4 +1,4 @@
-"""Code that a recipe or a model names by its address, `module:Class`: imported only if the user trusts it."""
+"""Custom code that a recipe or a model names by its address, `module:Class`: imported only if the user trusts it."""
 
 import difflib
 import importlib
@@ -21,16 +21,16 @@ TRUST_VARIABLE = "WEFT_TRUST_CODE"
 ADDRESS = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 
 _READ: dict[str, str] = {}
-"""file -> its digest when this process imported it: Python does not read a changed file again"""
+"""File -> its digest at import. Python does not reload a changed file."""
 
 
 def trusts_code(asked: bool) -> bool:
-    """Whether the user allows code that a file names, in the call itself or for all calls by the environment."""
+    """Whether the user trusts code that a file names: by this call's flag, or by the environment for all calls."""
     return asked or os.environ.get(TRUST_VARIABLE) == "1"
 
 
 def names_code(content: Any) -> bool:
-    """Whether plain content (tables in tables) names a component by `use`."""
+    """Whether plain content (nested tables) names a component by `use`."""
     if isinstance(content, dict):
         address = content.get("use")
         named = isinstance(address, str) and re.fullmatch(ADDRESS, address) is not None
@@ -40,34 +40,34 @@ def names_code(content: Any) -> bool:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """The file that defines an imported class. Files that it imports are not looked at."""
+    """The file that defines an imported class. Files that it imports are not recorded."""
 
     file: str
     sha256: str
     version: str | None
-    """of the installed package that it belongs to, or its module's `__version__`"""
+    """Version of the installed package that contains the file, or the module's `__version__`."""
 
 
 def code_digests(sources: Mapping[str, SourceFile]) -> dict[str, dict[str, str]]:
-    """What must not change between a start and a resume: `{"code": {address: sha256}}`, or nothing without code."""
+    """Digests that must be equal when a run is resumed: `{"code": {address: sha256}}`; empty without custom code."""
     digests = {address: source.sha256 for address, source in sources.items()}
     return {"code": digests} if digests else {}
 
 
 class Importer:
-    """Imports what the parts of one recipe name, and records where it came from."""
+    """Imports the custom components of one recipe and records their source files."""
 
     def __init__(self, trust: bool, folder: Path | None) -> None:
-        """`folder` is searched after Python's own path, so that no file in it hides an installed module."""
+        """`folder` is searched after Python's path, so that no file in it shadows an installed module."""
         self.trust = trust
         self.folder = folder
         self.classes: dict[str, Any] = {}
-        """address -> what was found there"""
+        """Address -> imported object."""
         self.sources: dict[str, SourceFile] = {}
-        """address -> the file behind it"""
+        """Address -> source file."""
 
     def find(self, address: str) -> Any:
-        """What stands at an address; ValueError if it is not trusted or not there."""
+        """Import the object at an address; raises ValueError if it is not trusted or does not exist."""
         if not self.trust:
             raise ValueError(
                 f"found {address!r}: code that weft imports only if you trust it. Read the module "
@@ -77,7 +77,7 @@ class Importer:
         if address not in self.classes:
             name, _, attribute = address.partition(":")
             with self._on_path():
-                self._refuse_namesake(name.partition(".")[0])
+                self._require_unshadowed(name.partition(".")[0])
                 module = self._module(name)
             if not hasattr(module, attribute):
                 near = difflib.get_close_matches(attribute, vars(module), n=1)
@@ -96,15 +96,15 @@ class Importer:
                 raise ValueError(f"the module {name!r} needs {error.name!r}, which is not installed") from None
             searched = f" or in {self.folder}" if self.folder else ""
             raise ValueError(
-                f"there is no module {name!r} on Python's path{searched}; install it, put it beside the recipe, "
-                "or name its folder by PYTHONPATH"
+                f"there is no module {name!r} on Python's path{searched}; install it, put it into the recipe's folder, "
+                "or add its folder to PYTHONPATH"
             ) from None
-        except Exception as error:  # whatever a module of somebody else may raise while it is imported
+        except Exception as error:  # third-party code may raise anything at import
             raise ValueError(f"the module {name!r} cannot be imported ({type(error).__name__}: {error})") from None
 
     @contextmanager
     def _on_path(self) -> Iterator[None]:
-        """The folder is on Python's path for the import alone."""
+        """Add the folder to Python's path during the import only."""
         entry = None if self.folder is None or not self.folder.is_dir() else str(self.folder)
         if entry is None:
             yield
@@ -115,15 +115,15 @@ class Importer:
         finally:
             sys.path.remove(entry)
 
-    def _refuse_namesake(self, top: str) -> None:
-        """Python imports a name once; another file of that name in the folder would silently not be read."""
+    def _require_unshadowed(self, top: str) -> None:
+        """Reject a second module of the same name: Python imports a name once and would silently skip the file."""
         known, spec = sys.modules.get(top), PathFinder.find_spec(top)
         if known is None or spec is None or spec.origin is None or self.folder not in Path(spec.origin).parents:
             return
         if _file(known) != spec.origin:
             raise ValueError(
-                f"{spec.origin} cannot be imported, because another module {top!r} already is ({_file(known)}); "
-                "give one of them another name"
+                f"{spec.origin} cannot be imported, because another module {top!r} is already imported "
+                f"({_file(known)}); rename one of them"
             )
 
 
@@ -141,7 +141,7 @@ def _source(module: ModuleType) -> SourceFile | None:
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Module -> the installed packages that have it. It takes a second to look through all of them."""
+    """Top-level module -> installed packages that provide it. Cached, because the scan takes a second."""
     return metadata.packages_distributions()
 
 

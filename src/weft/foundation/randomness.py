@@ -1,4 +1,4 @@
-"""Every random draw is a function of what it is for, never of how many draws came before it."""
+"""Random seeds by purpose: a draw depends on its seed and purpose, never on the number of draws before it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,19 +9,19 @@ import torch
 
 
 def derive(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for one purpose, such as ``derive(11711, step, micro, "sentiment", "dropout")``."""
+    """Derive a 63-bit seed for one purpose, such as ``derive(11711, step, micro, "sentiment", "dropout")``."""
     text = "\x1f".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """A NumPy generator of its own for one purpose."""
+    """Create a NumPy generator for one purpose."""
     return np.random.Generator(np.random.PCG64(derive(seed, *purpose)))
 
 
 @contextmanager
 def seeded(seed: int, *purpose: str | int) -> Iterator[None]:
-    """Set torch's global generator for one purpose (dropout, initial weights) and put it back afterwards."""
+    """Seed torch's global generator for one purpose (dropout, initial weights) and restore its state afterwards."""
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(derive(seed, *purpose))

@@ -1,4 +1,4 @@
-"""Records: frozen dataclasses that are written as JSON and read back. The one place that knows how."""
+"""Records: frozen dataclasses that are written to and read from JSON."""
 
 import json
 import math
@@ -12,34 +12,34 @@ from weft.foundation.content import Content
 from weft.foundation.errors import UserError
 
 IF_ANY = {"if any": True}
-"""Metadata of a field that is left out of the file while it is empty."""
+"""Metadata of a field that is omitted from the file if it is empty."""
 Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
 class JsonRecord:
-    """Base of the dataclasses that are written. The order of the fields is the order of the keys."""
+    """Base of all records. The order of the fields is the order of the keys."""
 
     def plain(self) -> Content:
-        """Dictionaries, lists and single values; an undefined number is NaN, as it is in the record."""
+        """Convert to dictionaries, lists and single values; undefined numbers stay NaN."""
         own = [(field, getattr(self, field.name)) for field in fields(self)]
         return {field.name: _plain(value) for field, value in own if value or "if any" not in field.metadata}
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Records and plain values as JSON. JSON has no NaN: an undefined number is null."""
+    """Serialize records and plain values. JSON has no NaN: an undefined number becomes null."""
     return json.dumps(without_nan(_plain(value)), indent=indent, allow_nan=False)
 
 
 def from_json(kind: type[Read], content: Any, where: str) -> Read:
-    """The record that plain content says; keys that it does not know are left out, missing ones have their defaults."""
-    described: Any = kind  # mypy takes no class for hashable
+    """Validate plain content as a record; unknown keys are ignored, missing ones get their defaults."""
+    described: Any = kind  # mypy does not accept a class as hashable
     try:
         read: Read = _adapter(described).validate_python(content)
     except ValidationError as error:
         found = error.errors()[0]
         place = ".".join(map(str, found["loc"]))
-        raise UserError(f"{where}: is damaged ({place or 'all of it'}: {found['msg']})") from None
+        raise UserError(f"{where}: is damaged ({place or 'whole content'}: {found['msg']})") from None
     return read
 
 
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def without_nan(value: Any) -> Any:
-    """Plain values with None for every undefined number."""
+    """Replace every non-finite number by None."""
     if isinstance(value, dict):
         return {key: without_nan(inner) for key, inner in value.items()}
     if isinstance(value, list):

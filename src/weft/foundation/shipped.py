@@ -1,4 +1,4 @@
-"""The files that come with weft (recipes, studies, sweeps, starter data), and the one loader of TOML files."""
+"""Shipped files (recipes, studies, sweeps, starter data), and the loader of TOML files."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -13,23 +13,23 @@ from weft.foundation.errors import UserError
 
 Entry = TypeVar("Entry")
 LISTED = 20
-"""names that a message lists at most"""
+"""Maximum number of names that a message lists."""
 
 
 def shipped_folder(name: str) -> Path:
-    """`recipes`, `recipes/reports`, `studies`, `sweeps` or `starter`."""
+    """Path of a shipped folder: `recipes`, `recipes/reports`, `studies`, `sweeps` or `starter`."""
     return Path(str(resources.files("weft"))) / "recipes" / "shipped" / name
 
 
 @cache
 def shipped_texts(name: str) -> dict[str, str]:
-    """Name -> text of every TOML file in a shipped folder, in the order of their names."""
+    """Name -> text of every TOML file in a shipped folder, sorted by name."""
     files = sorted(shipped_folder(name).glob("*.toml"), key=lambda file: file.name)
     return {file.stem: file.read_text(encoding="utf-8") for file in files}
 
 
 def pick(name: str, known: Mapping[str, Entry], what: str) -> Entry:
-    """An entry by its name; a name that is not there raises UserError with the nearest one. `what`: "recipe"."""
+    """Look up an entry by name; an unknown name raises UserError with the closest match. `what` is e.g. "recipe"."""
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         listed = f"expected one of {', '.join(known)}" if len(known) <= LISTED else f"`weft {what}s` lists them"
@@ -40,17 +40,17 @@ def pick(name: str, known: Mapping[str, Entry], what: str) -> Entry:
 
 @dataclass(frozen=True)
 class TomlFile:
-    """A TOML file that a user named, or one that comes with weft."""
+    """A TOML file that a user named, or a shipped one."""
 
     where: str
-    """what messages call it"""
+    """Name of the file in messages."""
     folder: Path
-    """what its paths are relative to"""
+    """Folder that relative paths in the file start from."""
     content: Content
 
 
 def load_toml(source: str | Path, what: str, shipped: Callable[[str], str]) -> TomlFile:
-    """A TOML file by its path or by its shipped name. `what`: "recipe"; `shipped` gives the text of a shipped name."""
+    """Load a TOML file by path or shipped name. `what` is e.g. "recipe"; `shipped` returns a shipped file's text."""
     path = Path(source)
     if path.is_file():
         return TomlFile(str(path), path.parent, parse_toml(read_text(path, f"a {what}"), str(path)))

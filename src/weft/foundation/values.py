@@ -1,4 +1,4 @@
-"""The values that travel between rooms. t = tokens, n = sequences or rows, m = tasks, w = width of the body."""
+"""Values that rooms exchange. t = tokens, n = sequences or rows, m = tasks, w = width of the body."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token sequences laid end to end: only real tokens, no padding."""
+    """A packed batch: token sequences end to end, without padding."""
 
     ids: Tensor
     """[t] int64, vocabulary entries"""
@@ -26,7 +26,7 @@ class Encoded:
 
     @cached_property
     def runs(self) -> list[tuple[int, int]]:
-        """(sequences, length) of each run of neighbours with equal length: attention needs no mask inside one."""
+        """(sequences, length) of each run of adjacent sequences of equal length: attention needs no mask inside one"""
         return [(len(list(group)), length) for length, group in groupby(self.lengths)]
 
     @cached_property
@@ -43,12 +43,12 @@ class Encoded:
 
     @cached_property
     def positions(self) -> Tensor:
-        """[t] place of each token in its sequence"""
+        """[t] position of each token in its sequence"""
         return torch.arange(len(self.ids), device=self.ids.device) - self.starts[self.owners]
 
     @staticmethod
     def join(parts: Sequence["Encoded"]) -> "Encoded":
-        """All sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it."""
+        """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it."""
         if len(parts) == 1:
             return parts[0]
         return Encoded(
@@ -69,7 +69,7 @@ class Batch:
     rows: Rows
     """[n] row numbers in the task's set, in the order of `target` and of every sequence list in `texts`"""
     texts: tuple[Encoded, ...]
-    """one entry, or two for a bi reading; each holds n sequences"""
+    """one entry, or two for a bi reading; each has n sequences"""
     target: Tensor
     """[n] class numbers or values, or [n, labels] for multilabel"""
 
@@ -83,20 +83,20 @@ class Part:
 
     task: str
     micro: int
-    """which forward pass of the window (0 unless gradients are accumulated)"""
+    """index of the forward pass in the window; 0 without gradient accumulation"""
     rows: Rows
 
 
 @dataclass(frozen=True)
 class Window:
-    """All that one optimizer step works on."""
+    """All batches of one optimizer step."""
 
     step: int
     parts: tuple[Part, ...]
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """the tasks present, each once, in order of first appearance"""
+        """distinct tasks, in order of first appearance"""
         return tuple(dict.fromkeys(part.task for part in self.parts))
 
     @cached_property
@@ -106,5 +106,5 @@ class Window:
         return [list(group) for _, group in groupby(ordered, key=lambda part: part.micro)]
 
     def count(self, task: str) -> int:
-        """rows of a task in the whole window: what its loss is averaged over"""
+        """Number of rows of a task in the whole window, which its loss is averaged over."""
         return sum(len(part.rows) for part in self.parts if part.task == task)

@@ -1,1 +1,1 @@
-"""Recipes: their type, the shipped ones, proposals for one's own files, and checks before training."""
+"""Recipes: the type, the shipped ones, `weft init` for your files, and checks before training."""

@@ -1,4 +1,4 @@
-"""Everything that a run is made of, between building it and training it."""
+"""All objects of a run, built but not yet trained."""
 
 from dataclasses import dataclass
 
@@ -15,6 +15,8 @@ from weft.training.step import Step
 
 @dataclass(frozen=True)
 class TaskData:
+    """Labels and rows of one task."""
+
     labels: Labels
     train: Dataset
     dev: Dataset
@@ -22,34 +24,34 @@ class TaskData:
 
 @dataclass(frozen=True)
 class Assembly:
-    """Everything a run is made of, built and checked; nothing is written yet."""
+    """All objects of a run, built and checked; nothing is written yet."""
 
     recipe: Recipe
-    """with all parts that it names by `use` imported"""
+    """the recipe, with all components that it names by `use` imported"""
     code: dict[str, SourceFile]
-    """address of each of these parts -> the file that defines it"""
+    """address of each of these components -> the file that defines it"""
     tokenizer: Tokenizer
     data: dict[str, TaskData]
     network: Network
     plan: Plan
     step: Step
     untrained: list[str]
-    """tasks that are scored but get no batch"""
+    """tasks that are evaluated but get no batch"""
     notes: list[str]
     """what the user should know before trusting the scores"""
 
     @property
     def rates(self) -> Rates:
-        """The learning rate of every step."""
+        """Learning rate of every step."""
         return learning_rates(self.recipe, self.plan)
 
     def train_sample(self) -> dict[str, Dataset]:
-        """The train rows that every evaluation scores beside the dev rows."""
+        """Sample of train rows that every evaluation scores in addition to the dev rows."""
         rows = self.recipe.log.train_rows
         return {name: task.train.sample(rows, self.recipe.seed) for name, task in self.data.items()} if rows else {}
 
 
 def learning_rates(recipe: Recipe, plan: Plan) -> Rates:
-    """The rates of a recipe; under a budget, warm-up keeps its share of the run."""
+    """Build the learning rate curve of a recipe. Under a budget, warm-up is scaled with the run."""
     stretch = plan.stretch if isinstance(plan, Stretched) else 1.0
     return Rates(plan, recipe.resolved_phases(), recipe.optimizer, stretch)

@@ -1,4 +1,4 @@
-"""What can be known of a run before it starts."""
+"""Checks a run before it starts: rows, labels, plan, time and memory."""
 
 import time
 from collections import Counter
@@ -18,7 +18,7 @@ from weft.schedules.plan import Plan
 from weft.tasks.network import Network
 
 PAYS = 0.6
-"""share of the bare matrix-multiply rate that a training step reaches, for the estimate of time"""
+"""Fraction of the raw matrix-multiply rate that a training step reaches, for the time estimate."""
 SAMPLED_WINDOWS, COUNTED_WINDOWS = 200, 20_000
 OPEN = (WARNING, "doubt: ")
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -26,6 +26,8 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class SplitFacts:
+    """Summary of one file of one task."""
+
     task: str
     split: str
     rows: int
@@ -35,32 +37,34 @@ class SplitFacts:
     cut: int
 
     def __str__(self) -> str:
-        cut = f", {self.cut:,} rows cut" if self.cut else ""
+        cut = f", {self.cut:,} rows truncated" if self.cut else ""
         return (
             f"{self.task} {self.split}: {self.rows:,} rows; {self.labels}; "
-            f"{self.median_tokens} tokens in the middle, {self.longest} at most{cut}"
+            f"length: median {self.median_tokens} tokens, maximum {self.longest}{cut}"
         )
 
 
 @dataclass(frozen=True)
 class Findings:
+    """Output of `weft check`."""
+
     splits: list[SplitFacts]
     steps: int
     plan: list[str]
     seconds: float
-    """of the steps"""
+    """estimated time of all steps"""
     evaluations: int
     scoring: float
-    """seconds of all evaluations"""
+    """estimated time of all evaluations, in seconds"""
     parameters: int
     gigabytes: float
     remarks: list[str]
     layouts: list[str]
-    """how csv and tsv files are read, where that is obvious; where it is not, a remark says it"""
+    """how csv and tsv files are read, where it is unambiguous; ambiguous files get a remark"""
 
     @property
     def questions(self) -> int:
-        """warnings and doubts that a person should settle"""
+        """Number of warnings and doubts that a person should resolve."""
         return sum(remark.startswith(OPEN) for remark in self.remarks)
 
     def lines(self) -> Iterator[str]:
@@ -76,7 +80,7 @@ class Findings:
 
 
 def examine(made: Assembly) -> Findings:
-    """What is known of a run that is built and not trained."""
+    """Summarize a run that is built but not trained."""
     data, network, plan = made.data, made.network, made.plan
     splits = [
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
@@ -97,17 +101,18 @@ def examine(made: Assembly) -> Findings:
 
 
 def describe_layouts(data: dict[str, TaskData]) -> list[str]:
+    """One line for each file with an unambiguous layout."""
     files = {dataset.file.source: dataset.file for task in data.values() for dataset in (task.train, task.dev)}
     return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
 
 
 def _scored_sets(made: Assembly) -> list[Dataset]:
-    """What every evaluation of a run scores."""
+    """Rows that every evaluation of a run scores."""
     return [*(task.dev for task in made.data.values()), *made.train_sample().values()]
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
-    """What each phase reads, how often each row is seen, and how the learning rate goes."""
+    """Describe what each phase reads, its learning rate curve, and how often each row is seen."""
     rates = learning_rates(recipe, plan)
     lines = []
     start = 0
@@ -127,11 +132,12 @@ def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str
 
 
 def describe_window(window: Window) -> str:
+    """Number of rows of each task in a window."""
     return ", ".join(f"{window.count(task)} {task}" for task in window.tasks)
 
 
 def times_seen(plan: Plan, sizes: dict[str, int]) -> list[tuple[str, float]]:
-    """How often a row of each task is seen on average, counted over all windows or a large sample of them."""
+    """Mean number of times a row of each task is seen, counted over all windows or a large sample of them."""
     steps = np.unique(np.linspace(0, plan.steps - 1, min(plan.steps, COUNTED_WINDOWS)).astype(int))
     rows: Counter[str] = Counter()
     for step in steps:
@@ -141,12 +147,13 @@ def times_seen(plan: Plan, sizes: dict[str, int]) -> list[tuple[str, float]]:
 
 
 def sparkline(values: list[float]) -> str:
-    """Numbers as a row of blocks, zero at the bottom."""
+    """Draw numbers as a row of block characters, zero at the bottom."""
     highest = max(values)
     return "".join(BLOCKS[min(int(value / highest * len(BLOCKS)), len(BLOCKS) - 1)] for value in values)
 
 
 def facts(dataset: Dataset, split: str) -> SplitFacts:
+    """Summarize one file of one task."""
     counts = dataset.token_counts()
     return SplitFacts(
         dataset.task,
@@ -160,7 +167,7 @@ def facts(dataset: Dataset, split: str) -> SplitFacts:
 
 
 def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
-    """From the matrix-multiply rate of this machine and the tokens of some windows."""
+    """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows."""
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
     per_step = np.mean([sum(w.count(task) * tokens[task] for task in w.tasks) for w in sample])
     weights = layer_weights(network)
@@ -168,7 +175,7 @@ def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> 
 
 
 def estimate_scoring(network: Network, datasets: list[Dataset]) -> float:
-    """Seconds for one evaluation: a forward pass over all rows."""
+    """Estimate the seconds of one evaluation: a forward pass over all rows."""
     tokens = sum(int(dataset.token_counts().sum()) for dataset in datasets)
     weights = layer_weights(network)
     return float(2 * weights * tokens / (PAYS * multiply_rate(network.body.shape.width)))
@@ -181,17 +188,17 @@ def layer_weights(network: Network) -> int:
 
 
 def estimate_memory(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
-    """Bytes: weights, gradients and two moments; activations of the largest pass; what Python and torch take."""
+    """Estimate bytes: weights, gradients and two moments; activations of the largest pass; Python and torch."""
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
     passes = [sum(len(part.rows) * tokens[part.task] for part in parts) for window in sample for parts in window.micros]
     shape = network.body.shape
-    # per token and layer: the states before and after each of the two halves, queries, keys, values, both inner states
+    # per token and layer: states before and after attention and feed-forward, queries, keys, values, both inner states
     per_token = shape.layers * (10 * shape.width + 2 * shape.inner)
     return 16.0 * sum(p.numel() for p in network.parameters()) + 4.0 * max(passes) * per_token + 0.5e9
 
 
 def duration(seconds: float) -> str:
-    """In the unit that suits it; an estimate needs no more than two digits."""
+    """Format an estimated duration in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} seconds" if seconds >= 1.5 else "1 second"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
@@ -203,10 +210,10 @@ def _times(evaluations: int) -> str:
 
 @cache
 def multiply_rate(width: int) -> float:
-    """Floating-point operations a second in the multiply that dominates a step; measured once."""
+    """Floating-point operations per second of the matrix multiply that dominates a step; measured once."""
     a, b = torch.randn(1024, width), torch.randn(width, 4 * width)
     end, fastest = time.perf_counter() + 0.2, float("inf")
     while (start := time.perf_counter()) < end:
         a @ b
-        fastest = min(fastest, time.perf_counter() - start)  # what else the machine does is no measure of it
+        fastest = min(fastest, time.perf_counter() - start)  # slower rounds measure other load on the machine
     return 2 * 1024 * width * 4 * width / fastest

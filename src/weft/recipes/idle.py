@@ -1,4 +1,4 @@
-"""What in a recipe can never act: refused, or said aloud. An option is never accepted and ignored."""
+"""Settings without effect: rejected or noted. An option is never silently ignored."""
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
@@ -18,13 +18,13 @@ from weft.training.optimizer import OptimizerConfig
 from weft.weighting.base import Weighting
 
 
-def refuse_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> None:
-    """A method whose chance to act never comes."""
+def reject_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> None:
+    """Raise UserError for a method that can have no effect in this run."""
     asks = recipe.surgery.name != "none" or weighting.compares_tasks or recipe.log.conflicts_every is not None
     mixed = asks and any(len(window.tasks) > 1 for window in _windows(plan))
     schedules = ", ".join(dict.fromkeys(phase.schedule.name for phase in recipe.resolved_phases()))
     reason = (
-        f"the steps of {schedules} hold one task each; choose a schedule that mixes tasks, such as batch-round-robin"
+        f"each step of {schedules} has only one task; choose a schedule that mixes tasks, such as batch-round-robin"
         if len(recipe.tasks) > 1
         else "there is only one task"
     )
@@ -45,11 +45,11 @@ def refuse_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> Non
         raise UserError(f"weighting: {recipe.weighting.name!r} compares the tasks of a step, but {reason}")
     if recipe.log.conflicts_every is not None and not (mixed and trains_body):
         why = reason if trains_body else "the body is frozen"
-        raise UserError(f"log.conflicts_every: there can be no conflict to log: {why}")
+        raise UserError(f"log.conflicts_every: there are no gradient conflicts to log: {why}")
 
 
 def untrained(recipe: Recipe, plan: Plan) -> list[str]:
-    """The tasks that never get a batch: left out by the schedule, or by a budget that is too small."""
+    """List the tasks that get no batch, because of the schedule or of a too small budget."""
     chosen = {phase.schedule.tasks for phase in recipe.resolved_phases()}
     scheduled = {task for tasks in chosen for task in tasks or recipe.tasks}
     waiting = set(scheduled)
@@ -63,7 +63,7 @@ def untrained(recipe: Recipe, plan: Plan) -> list[str]:
 def untrained_notes(
     missed: Collection[str], steps: int, recipe: Recipe, network: Network, adopted: Collection[str]
 ) -> list[str]:
-    """What to know about tasks without a batch; the heads of those `adopted` come from a trained model."""
+    """Notes about tasks without a batch. The heads of the `adopted` tasks come from a trained model."""
     return [
         f"{task}: gets no batch in {steps:,} steps; {_left_with(task, missed, recipe, network, adopted)}"
         for task in missed
@@ -71,10 +71,10 @@ def untrained_notes(
 
 
 def _left_with(task: str, missed: Collection[str], recipe: Recipe, network: Network, adopted: Collection[str]) -> str:
-    """What the scores of a task without a batch are made of."""
+    """Explain which weights determine the scores of a task without a batch."""
     owners = head_owners(network, task)
     if not owners:
-        return "its head has no weights, so its scores are those of the body alone"
+        return "its head has no weights, so its scores depend on the body alone"
     sharing = [other for other in recipe.tasks if other not in missed and owners <= head_owners(network, other)]
     if sharing:
         return f"its head is trained by {', '.join(sharing)} alone"
@@ -85,17 +85,17 @@ def _left_with(task: str, missed: Collection[str], recipe: Recipe, network: Netw
 
 
 def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> list[str]:
-    """Keys that are set and yet do nothing in this run, because of a flag or of other keys.
+    """Notes about keys that are set but have no effect in this run, because of a flag or of other keys.
 
-    `warmup` is what a budget makes of the recipe's own.
+    `warmup` is the number of warm-up steps after scaling by the budget.
     """
     found = []
     scored = len([step for step in plan.evaluations if step > 0])
     if recipe.patience is not None and budget:
-        found.append("patience: has no effect with --budget, which evaluates at the end of the run alone")
+        found.append("patience: has no effect with --budget, which evaluates only at the end of the run")
     elif recipe.patience is not None and recipe.patience >= scored - 1:
         found.append(
-            f"patience: has no effect, because {recipe.patience} evaluations without a better score cannot come "
+            f"patience: has no effect, because {recipe.patience} evaluations without improvement cannot occur "
             f"before the end of a run with {scored}"
         )
     found += _warmup(recipe, plan, warmup)
@@ -111,7 +111,7 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
     if recipe.calibrate and not any(isinstance(KINDS[task.kind], ProbabilityKind) for task in recipe.tasks.values()):
         found.append("calibrate: has no effect, because no task has classes")
     if recipe.code is not None and not names_code(recipe.content()):
-        found.append("code: has no effect, because no part of the recipe is named by `use`")
+        found.append("code: has no effect, because the recipe names no component by `use`")
     if recipe.optimizer.gradient_checkpointing and not _trains_body(recipe):
         found.append("optimizer.gradient_checkpointing: has no effect, because the body is frozen")
     return found
@@ -120,12 +120,12 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
 def _warmup(recipe: Recipe, plan: Plan, warmup: int) -> list[str]:
     wanted = recipe.optimizer.warmup
     if wanted and not warmup:
-        return [f"optimizer.warmup: has no effect, because --budget scales its {wanted} steps to none"]
+        return [f"optimizer.warmup: has no effect, because --budget scales its {wanted} steps to 0"]
     shortest = min(end - start for start, end in pairwise([0, *plan.phase_ends]))
     if warmup > shortest - 1:
         scaled = "" if warmup == wanted else f", scaled by --budget to {warmup},"
         length = f"a phase of {shortest} steps" if len(plan.phase_ends) > 1 else f"the run, which has {shortest}"
-        return [f"optimizer.warmup: {wanted} steps{scaled} do not fit into {length}; it is cut to {shortest - 1}"]
+        return [f"optimizer.warmup: {wanted} steps{scaled} do not fit into {length}; it is reduced to {shortest - 1}"]
     return []
 
 
@@ -134,7 +134,7 @@ def _trains_body(recipe: Recipe) -> bool:
 
 
 def _windows(plan: Plan) -> Iterator[Window]:
-    """All windows of a plan; those that come first are spread over it, so that one of a kind is found soon."""
+    """All windows of a plan, evenly spaced ones first, so that a search ends early."""
     steps = np.unique(np.linspace(0, plan.steps - 1, 500).astype(int))
     yield from (plan.window(int(step)) for step in steps)
     if plan.steps > len(steps):

@@ -1,8 +1,8 @@
-"""The recipes that come with weft: its own, and one for every row of five published reports.
+"""Shipped recipes: weft's own, and one for every row of five published reports.
 
-A recipe of weft's own is a file in `shipped/recipes/`. A report is a file in `shipped/recipes/reports/`: what all of
-its rows share, then its rows, each by what it changes. A row may hold cases, one id each, and may start from another
-row instead of from the base, as the report's own experiments do.
+Each of weft's own recipes is a file in `shipped/recipes/`. A report is a file in `shipped/recipes/reports/`: a base
+that all rows share, then the rows as changes to it. A row may have several cases, one id each, and may start from
+another row instead of the base, as in the report's experiments.
 """
 
 import copy
@@ -21,79 +21,86 @@ from weft.foundation.shipped import pick, shipped_texts
 
 
 class Open(Config):
-    """Something that a report leaves open."""
+    """A question that a report leaves open."""
 
     question: str
     reading: str
-    """how the recipe answers it"""
+    """the recipe's interpretation"""
     why: str
-    """why it cannot be settled"""
+    """why the question cannot be resolved"""
 
     def sentence(self) -> str:
         return f"open: {self.question}. Read as: {self.reading}; {self.why}."
 
 
 class Published(Config):
-    """What a report printed for a row. Facts to compare with, never results of ours."""
+    """Published figures of a row, for comparison. They are not results of weft."""
 
     dev: dict[str, float] = Field(default_factory=dict)
     test: dict[str, float] = Field(default_factory=dict)
     overall: float | None = None
-    """the report's own overall dev score"""
+    """overall dev score, as the report defines it"""
     minutes: float | None = None
     best_epoch: int | None = None
     note: str | None = None
-    """where the report contradicts itself or needs a word, and how it was read"""
+    """where the report contradicts itself or needs an explanation, and how it is interpreted"""
     open: tuple[Open, ...] = ()
-    """what the report leaves open for this row"""
+    """questions that the report leaves open for this row"""
     changed: str | None = None
-    """what is different since version 0.1, beyond what the whole report's `changed` says"""
+    """changes since version 0.1, in addition to the report's `changed`"""
     alias: str | None = None
-    """the id of the row that is the same recipe"""
+    """id of the row with the same recipe"""
 
     def figures(self) -> dict[str, Any]:
-        """What was printed, without what was not."""
+        """Published figures, without missing ones."""
         printed = self.model_dump(include={"dev", "test", "overall", "minutes", "best_epoch"}, exclude_none=True)
         return {key: value for key, value in printed.items() if value != {}}
 
 
 class Case(Published):
+    """One case of a row: the values of the row's `keys`."""
+
     values: tuple[Any, ...] = ()
-    """one for each of the row's `keys`"""
+    """one value for each of the row's `keys`"""
 
 
 class PublishedRow(Published):
+    """One row of a report, as changes to the report's base or to another row."""
+
     id: str
-    """with cases, `*` stands for a case's name; so in `about`"""
+    """id of the recipe; in a row with cases, `*` here and in `about` is replaced by the case's name"""
     about: str
     start: str | None = Field(default=None, alias="from")
-    """the row it starts from; the report's base unless said"""
+    """id of the row it starts from; defaults to the report's base"""
     only: tuple[str, ...] | None = None
-    """the tasks that it keeps"""
+    """tasks to keep; defaults to all tasks"""
     set: dict[str, Any] = Field(default_factory=dict)
-    """dotted keys and their values; `tasks.*.head` is every task's"""
+    """dotted keys and their values; `tasks.*.head` sets the key of every task"""
     keys: tuple[str, ...] = ()
+    """dotted keys that differ between the cases"""
     cases: dict[str, Case] = Field(default_factory=dict)
 
 
 class Report(Config):
+    """A published report: its base recipe and its rows."""
+
     report: int
     title: str
     authors: str
     idea: str
     settled: tuple[str, ...] = ()
-    """what is known of all rows beyond the report's text, and from where"""
+    """facts about all rows that are not in the report's text, with their sources"""
     open: tuple[Open, ...] = ()
-    """what the report leaves open for all rows"""
+    """questions that the report leaves open for all rows"""
     changed: str
-    """what is different in all rows since version 0.1, and by which source"""
+    """changes to all rows since version 0.1, with the source"""
     base: Content
     rows: tuple[PublishedRow, ...]
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """One recipe that can be named on the command line."""
+    """One shipped recipe."""
 
     id: str
     about: str
@@ -104,19 +111,20 @@ class Shipped:
     alias: str | None = None
     published: Published | None = None
     open: tuple[Open, ...] = ()
-    """what the report leaves open for this row alone"""
+    """questions that the report leaves open for this row only"""
     changed: str | None = None
-    """what is different since version 0.1, for this row alone"""
+    """changes since version 0.1 of this row only"""
 
 
 @cache
 def reports() -> tuple[Report, ...]:
+    """All shipped reports."""
     return tuple(Report.model_validate(tomllib.loads(text)) for text in shipped_texts("recipes/reports").values())
 
 
 @cache
 def library() -> dict[str, Shipped]:
-    """Every shipped recipe by its id, weft's own first, then report by report."""
+    """Shipped recipes by id: weft's own first, then report by report."""
     found = {}
     for name, text in shipped_texts("recipes").items():
         # the comment at the top of a recipe says what it is for
@@ -124,18 +132,19 @@ def library() -> dict[str, Shipped]:
     for report in reports():
         contents: dict[str, Content] = {}
         for shipped in _rows_of(report, contents):
-            assert shipped.id not in found, f"{shipped.id} is there twice"
+            assert shipped.id not in found, f"duplicate id {shipped.id}"
             contents[shipped.id] = shipped.content
             found[shipped.id] = shipped
     return found
 
 
 def find_shipped(name: str) -> Shipped:
+    """Return a shipped recipe by id; an unknown id raises UserError."""
     return pick(name, library(), "recipe")
 
 
 def _rows_of(report: Report, contents: dict[str, Content]) -> Iterator[Shipped]:
-    """All ids of a report; `contents` holds those that came before."""
+    """Yield all recipes of a report; `contents` has those yielded before."""
     for row in report.rows:
         for name, case in row.cases.items() or [("", row)]:
             one = row.id.replace("*", name)
@@ -158,7 +167,7 @@ def _changed(report: Report, row: PublishedRow, values: tuple[Any, ...], content
 
 
 def _text(report: Report, row: PublishedRow, case: Published, title: str, content: Content) -> str:
-    """The recipe as a file to copy, with what a reader should know above it."""
+    """Format the recipe as a file to copy, with the notes about it as comments at the top."""
     said = [title, f'Report {report.report}: {report.authors}, "{report.title}".']
     if case.alias:
         said.append(f"The same recipe as {case.alias}.")

@@ -1,4 +1,4 @@
-"""The recipe: one file that says everything about a run."""
+"""The recipe: one file that describes a run completely."""
 
 import copy
 import tomllib
@@ -34,7 +34,7 @@ from weft.weighting.sum import SumConfig
 
 
 class Recipe(ModelConfig):
-    """A model, and everything that training it needs."""
+    """A model and its training."""
 
     model_config = ConfigDict(extra="forbid")
     written = tuple(
@@ -42,35 +42,38 @@ class Recipe(ModelConfig):
         "tasks schedule trainable phases weighting surgery penalties optimizer checkpoint log".split()
     )
     epochs: int = Field(ge=1)
-    """passes as the schedule counts them, in total"""
+    """Total number of epochs, as the schedule defines an epoch."""
     patience: int | None = Field(default=None, ge=1)
-    """stop after so many evaluations without a better dev score; never unless said"""
+    """Stop after N evaluations without a better dev score. Defaults to no early stopping."""
     dev_rows: int | None = Field(default=None, ge=2)
-    """score only so many dev rows of each task, the same ones whatever the seed; all unless said"""
+    """Evaluate on at most N dev rows per task, the same rows for every seed. Defaults to all rows."""
     trackers: tuple[TrackerConfig, ...] = ()
-    """who else gets the log: tensorboard, mlflow"""
+    """Trackers that the log is also sent to: tensorboard, mlflow."""
     schedule: ScheduleConfig = BatchRoundRobinConfig()
     trainable: TrainableConfig = FullConfig()
-    """what trains: full, frozen (the heads alone), or layers"""
+    """Which parameters are trained: full, frozen (only the heads), or layers."""
     phases: tuple[PhaseConfig, ...] | None = None
-    """several stretches of training, one after the other; their epochs make `epochs`"""
+    """Phases of training, in order; their epochs must sum to `epochs`. Defaults to one phase."""
     weighting: WeightingConfig = SumConfig()
     surgery: SurgeryConfig = NoSurgeryConfig()
     penalties: tuple[PenaltyConfig, ...] = ()
-    """what the whole model pays for its weights or outputs: l1, l2, bregman, bregman-weights"""
+    """Penalties on the weights or outputs of the whole model: l1, l2, bregman, bregman-weights."""
     optimizer: OptimizerConfig = OptimizerConfig()
+    """Optimizer, learning rate, precision and accumulation."""
     checkpoint: CheckpointConfig = CheckpointConfig()
+    """How often checkpoints are saved."""
     log: LogConfig = LogConfig()
+    """What is logged in addition to losses and dev scores."""
 
     @model_validator(mode="after")
     def _epochs_of_phases(self) -> "Recipe":
         if self.phases is not None and sum(phase.epochs for phase in self.phases) != self.epochs:
             found = " + ".join(str(phase.epochs) for phase in self.phases)
-            raise ValueError(f"`epochs` is {self.epochs}, but the phases have {found}; the total must agree")
+            raise ValueError(f"`epochs` is {self.epochs}, but the phases have {found}; the sum must be `epochs`")
         return self
 
     def resolved_phases(self) -> list[Phase]:
-        """What the run does, phase by phase; a recipe without phases is one."""
+        """The phases with all defaults filled in; a recipe without `phases` has one."""
         return [
             Phase(
                 epochs=phase.epochs,
@@ -82,7 +85,7 @@ class Recipe(ModelConfig):
         ]
 
     def modes(self) -> list[TrainableConfig]:
-        """What trains in each phase."""
+        """Trainable parameters of each phase."""
         return [phase.trainable for phase in self.resolved_phases()]
 
 
@@ -95,7 +98,7 @@ def load_recipe(
     data_dir: Path | None = None,
     given: Mapping[str, Collection[str]] | None = None,
 ) -> Recipe:
-    """A recipe from a file, by its shipped name or as a dictionary, with overrides, all of its paths made absolute.
+    """Load a recipe by path, by shipped name or from a dictionary, apply overrides, and make all paths absolute.
 
     `given` names, for each task whose rows are given in Python, the splits that are.
     """
@@ -105,7 +108,7 @@ def load_recipe(
     for setting in settings:
         key, value = parse_setting(setting)
         if flags.get(key) is not None:
-            raise UserError(f"--set {setting}: --{key} {flags[key]} sets the same key; keep one of them")
+            raise UserError(f"--set {setting}: --{key} {flags[key]} sets the same key; remove one of them")
         try:
             put(content, key, value)
         except ValueError as error:
@@ -131,21 +134,21 @@ def with_given(recipe: Recipe, given: Mapping[str, Collection[str]]) -> Recipe:
 
 
 def find_recipe(source: str | Path | Mapping[str, Any]) -> TomlFile:
-    """The plain content of a recipe, from a file, by its shipped name, or given as it is."""
+    """Read the plain content of a recipe by path or shipped name; a dictionary is taken as it is."""
     if isinstance(source, Mapping):
         return TomlFile("recipe", Path(), copy.deepcopy(dict(source)))
     return load_toml(source, "recipe", lambda name: find_shipped(name).text)
 
 
 def parse_recipe(content: Mapping[str, Any], where: str) -> Recipe:
-    """A checked recipe, or one message that names every wrong key."""
+    """Validate a recipe; one `UserError` lists every invalid key."""
     return parse(Recipe, content, where)
 
 
 def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None = None) -> Recipe:
-    """The same recipe with absolute paths, so that it means the same from any folder.
+    """Make all paths absolute, so that the recipe works from any folder.
 
-    `body` replaces the recipe's own and is relative to the working folder.
+    `body` replaces the recipe's body and is relative to the current working directory.
     """
     tasks = {}
     for name, task in recipe.tasks.items():
@@ -166,12 +169,12 @@ def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None 
 
 
 def recipe_toml(recipe: Recipe) -> str:
-    """A recipe as a file that loads to the same recipe."""
+    """Format a recipe as TOML that loads to the same recipe."""
     return toml_text(recipe.content())
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
-    """Key and value of one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` is every task's."""
+    """Parse one `a.b=value`; the value is TOML, or else a plain string. `tasks.*.x` sets the key of every task."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {setting}: expected key=value, such as --set optimizer.lr=3e-5")

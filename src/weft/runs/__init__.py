@@ -1,1 +1,1 @@
-"""Everything that a run leaves on disk: formats, writers and readers."""
+"""The files of a run: formats, writers and readers."""

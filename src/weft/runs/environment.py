@@ -1,4 +1,4 @@
-"""Where a run was made."""
+"""Hardware and software that a run was trained with."""
 
 import platform
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from weft.runs.records import RunEnvironment
 
 
 def environment(device: torch.device, processes: int, code: Mapping[str, SourceFile]) -> RunEnvironment:
-    """What environment.json says of this machine; `code` are the files of the parts that a recipe names by `use`."""
+    """Record this machine for environment.json; `code` are the files of the components that a recipe names by `use`."""
     packages = ("weft", "torch", "tokenizers", "safetensors", "numpy", "torchjd")
     return RunEnvironment(
         code={address: asdict(source) for address, source in code.items()},

@@ -1,4 +1,4 @@
-"""The folder of one run: where everything lies in it, who may write into it, and its log."""
+"""The folder of one run: its paths, its lock and its log."""
 
 import fcntl
 import shutil
@@ -16,7 +16,7 @@ from weft.runs.records import LogRecord
 
 @dataclass(frozen=True)
 class RunPaths:
-    """Where everything lies in a run folder. The names stand here and nowhere else."""
+    """Paths of all files in a run folder. No other module spells out these names."""
 
     folder: Path
 
@@ -31,20 +31,21 @@ class RunPaths:
 
     @property
     def metrics(self) -> Path:
-        """the log: a line for each step, evaluation and measured conflict"""
+        """the log: a line for each step, evaluation and conflict measurement"""
         return self.folder / "metrics.jsonl"
 
     @property
     def predictions(self) -> Path:
-        """a folder with the best model's answers to the dev rows"""
+        """folder with the best model's predictions for the dev rows"""
         return self.folder / "predictions"
 
     def answers(self, task: str) -> Path:
+        """Predictions file of a task."""
         return answers_in(self.predictions, task)
 
     @property
     def result(self) -> Path:
-        """there once the run has ended"""
+        """exists once the run has ended"""
         return self.folder / "result.json"
 
     @property
@@ -53,7 +54,7 @@ class RunPaths:
 
     @property
     def model(self) -> Path:
-        """a folder: the deliverable"""
+        """folder of the best model"""
         return self.folder / "model"
 
     @property
@@ -62,12 +63,12 @@ class RunPaths:
 
     @property
     def pruned(self) -> Path:
-        """what `weft prune` has deleted"""
+        """record of what `weft prune` deleted"""
         return self.folder / "pruned.json"
 
     @property
     def bias(self) -> Path:
-        """what `weft probe` found"""
+        """result of `weft probe`"""
         return self.folder / "bias.json"
 
     @property
@@ -80,14 +81,14 @@ class RunPaths:
 
 
 class RunFolder:
-    """Held by one process at a time. The kernel drops the lock of a dead process, so it never blocks anybody."""
+    """A run folder, locked by one process at a time. The kernel releases the lock when the process dies."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.paths = RunPaths(path)
         if path.exists() and not path.is_dir():
             raise UserError(f"{path}: is a file; -o names the folder of the run")
         if path.is_dir() and any(path.iterdir()) and not resume:
-            raise UserError(f"{path}: already exists; go on with --resume, or choose another folder with -o")
+            raise UserError(f"{path}: already exists; continue with --resume, or choose another folder with -o")
         try:
             path.mkdir(parents=True, exist_ok=True)
             require_no_links(path)
@@ -99,31 +100,32 @@ class RunFolder:
         except OSError:
             raise UserError(f"{path}: another process is training into this folder; wait for it") from None
         self.followers: list[Callable[[Content], None]] = []
-        """who else gets every record of the log, as plain values"""
+        """callables that get every record of the log, as plain values"""
         self.recover()
 
     def close(self) -> None:
         self._lock.close()
 
     def cut_metrics(self, size: int) -> None:
-        """Forget what was logged after the checkpoint that a run goes on from."""
+        """Truncate the log to its size at the checkpoint that a run resumes from."""
         found = self.paths.metrics.stat().st_size if self.paths.metrics.exists() else 0
         if found < size:
             raise UserError(
-                f"{self.paths.metrics}: has {found} bytes, but the checkpoint knows of {size}; the log is damaged, "
-                "so the run cannot go on exactly: restore it, or start in another folder with -o"
+                f"{self.paths.metrics}: has {found} bytes, but the checkpoint records {size}; the log is damaged, "
+                "so the run cannot resume exactly: restore the log, or start in another folder with -o"
             )
         with open_in_place(self.paths.metrics, "a") as handle:
             handle.truncate(size)
 
     def log(self, record: LogRecord) -> None:
+        """Append a record to the log and pass it to the followers."""
         with open_in_place(self.paths.metrics, "a") as handle:
             handle.write(to_json(record) + "\n")
         for follow in self.followers:
             follow(record.plain())
 
     def metrics_size(self) -> int:
-        """Bytes in the log, all of them on the disk."""
+        """Flush the log to disk and return its size in bytes."""
         if not self.paths.metrics.exists():
             return 0
         sync(self.paths.metrics)
@@ -136,7 +138,7 @@ class RunFolder:
         write_whole(path, to_json(record, indent=2) + "\n")
 
     def replace_folder(self, target: Path, write: Callable[[Path], None]) -> None:
-        """Write a folder under another name and swap it in; `recover` mends a swap that was cut off."""
+        """Write a folder under a temporary name and swap it in; `recover` repairs an interrupted swap."""
         temporary, old = _beside(target)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
@@ -155,7 +157,7 @@ class RunFolder:
         shutil.rmtree(old, ignore_errors=True)
 
     def recover(self) -> None:
-        """Put back or clear away what a killed process left between two renames."""
+        """Restore or delete what a killed process left between two renames."""
         for target in (self.paths.model, self.paths.predictions):
             temporary, old = _beside(target)
             if old.exists() and not target.exists():
@@ -167,7 +169,7 @@ class RunFolder:
 
 
 class Bystander(RunFolder):
-    """The run folder as a process sees it that does not lead: it reads checkpoints and writes nothing."""
+    """The run folder on ranks other than 0: it reads checkpoints and writes nothing."""
 
     def __init__(self, path: Path) -> None:
         self.paths = RunPaths(path)
@@ -181,10 +183,10 @@ class Bystander(RunFolder):
 
 
 def answers_in(predictions: Path, task: str) -> Path:
-    """The file of one task in a folder of predictions."""
+    """Path of one task's file in a folder of predictions."""
     return predictions / f"{file_name(task)}.parquet"
 
 
 def _beside(target: Path) -> tuple[Path, Path]:
-    """Names for a folder while it is written, and for the one that it replaces."""
+    """Temporary names for a folder while it is written, and for the folder that it replaces."""
     return target.with_name(f".{target.name}.tmp"), target.with_name(f".{target.name}.old")

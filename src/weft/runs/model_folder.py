@@ -1,4 +1,4 @@
-"""The model folder: what a run leaves behind for others."""
+"""The model folder: writes, checks and reads it."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ def save_model(
     dev: Mapping[str, Dataset],
     folder: Path,
 ) -> None:
-    """The deliverable: opens in `transformers` as it is, and in weft with all tasks."""
+    """Save a model folder. `transformers` loads its body, weft loads it with all tasks."""
     save_weights(network, folder)
     tokenizer.save(folder, network.body.shape.positions, types=network.body.has_segments)
     tasks = {}
@@ -53,7 +53,7 @@ def save_model(
 
 
 def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:
-    """The temperature of each task with classes that fits its dev rows best."""
+    """Fit the temperature of each task with classes on its dev rows."""
     return {
         name: fit_temperature(kind, evaluation.predictions[name], dataset.targets)
         for name, dataset in dev.items()
@@ -62,40 +62,46 @@ def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[st
 
 
 def write_settings(folder: Path, content: dict[str, Any], files: Sequence[str]) -> None:
-    """weft.json, with checksums of the files that decide a model's answers, and of itself."""
+    """Write weft.json, with checksums of all files that determine a model's predictions, and of weft.json itself."""
     sealed = content | {"checksums": {name: sha256(folder / name) for name in files}}
     sealed["own_checksum"] = _digest(sealed)
     (folder / "weft.json").write_text(json.dumps(sealed, indent=2) + "\n", encoding="utf-8")
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """weft.json of a model folder; a damaged folder is refused."""
+    """Read weft.json of a model folder; a damaged folder raises UserError."""
     file = folder / "weft.json"
     if not file.is_file():
-        raise UserError(f"{folder}: is not a weft model; expected a run folder, or one with weft.json")
+        raise UserError(f"{folder}: is not a weft model; expected a run folder, or a folder with weft.json")
     content = read_json(file)
     if content.get("format") != FORMAT:
-        raise UserError(f"{file}: has format {content.get('format')!r}, this weft reads {FORMAT}")
+        raise UserError(f"{file}: has format {content.get('format')!r}, this version of weft reads {FORMAT}")
     if content.pop("own_checksum", None) != _digest(content):
-        raise UserError(f"{file}: is damaged or was changed by hand; make the model again, or get a sound copy")
+        raise UserError(f"{file}: is damaged or was edited; train or export the model again, or get an intact copy")
     _require_sums(folder, content.pop("checksums", None))
     return content
 
 
 def _require_sums(folder: Path, sums: object) -> None:
-    """Every file that decides a model's answers lies in the folder and has its checksum."""
+    """Check that every file that determines a model's predictions is in the folder and matches its checksum."""
     file = folder / "weft.json"
     if not isinstance(sums, dict):
-        raise UserError(f"{file}: `checksums` is {sums!r:.80}, expected a table of file names; make the model again")
+        raise UserError(
+            f"{file}: `checksums` is {sums!r:.80}, expected a table of file names; train or export the model again"
+        )
     graphs = {path.name for path in folder.glob("*.onnx")}
     for name in sorted((graphs or BODY_FILES) | {"tokenizer.json"}):
         if name not in sums:
-            raise UserError(f"{file}: has no checksum of {name}; make the model again, or get a sound copy")
+            raise UserError(
+                f"{file}: has no checksum of {name}; train or export the model again, or get an intact copy"
+            )
     for name, expected in sums.items():
         if Path(name).name != name or name == "..":
             raise UserError(f"{file}: `checksums` names {name!r}, which is outside of the folder; get another copy")
         if not (folder / name).is_file() or sha256(folder / name) != expected:
-            raise UserError(f"{folder / name}: is damaged or belongs to another model; get a sound copy of the folder")
+            raise UserError(
+                f"{folder / name}: is damaged or belongs to another model; get an intact copy of the folder"
+            )
 
 
 Temperature = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
@@ -103,15 +109,16 @@ Temperature = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What a model folder was made with."""
+    """Settings of a saved model."""
 
     config: ModelConfig
     labels: dict[str, Labels]
     temperatures: dict[str, float]
-    """what the probabilities of each task are tempered by; empty for a model that was not calibrated"""
+    """temperature of each task's probabilities; empty for a model that is not calibrated"""
 
 
 def read_model(folder: Path) -> ModelSettings:
+    """Read and validate the settings of a model folder."""
     content, file = read_settings(folder), folder / "weft.json"
     config = parse(ModelConfig, content.get("recipe", {}), str(file))
     try:
@@ -123,7 +130,7 @@ def read_model(folder: Path) -> ModelSettings:
         raise UserError(f"{file}: {place}: found {found['input']!r:.80}; {found['msg']}") from None
     for name, task in config.tasks.items():
         if name not in labels or not labels[name].fits(task.kind):
-            raise UserError(f"{file}: its labels of the task {name!r} do not fit its recipe")
+            raise UserError(f"{file}: the labels of the task {name!r} do not match its recipe")
     if odd := sorted(
         temperatures.keys() - {name for name in config.tasks if isinstance(labels[name].kind, ProbabilityKind)}
     ):
@@ -136,14 +143,14 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def model_folder(folder: Path) -> Path:
-    """The `model` folder inside a run; any other folder is taken as it is."""
+    """The `model` folder of a run; any other folder is returned as it is."""
     inside = RunPaths(folder).model
     return inside if (inside / "weft.json").exists() else folder
 
 
 def model_digest(folder: Path) -> str:
-    """What tells models apart: weft.json holds the checksums of all its files."""
+    """Digest that identifies a model: that of weft.json, which has the checksums of all files."""
     settings = model_folder(folder) / "weft.json"
     if not settings.is_file():
-        read_settings(model_folder(folder))  # which says what the folder lacks
+        read_settings(model_folder(folder))  # raises an error that names what is missing
     return sha256(settings)

@@ -1,4 +1,4 @@
-"""The answers for the dev rows: predictions/TASK.parquet."""
+"""Predictions for the dev rows: predictions/TASK.parquet."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,11 @@ from weft.kinds.truth import Predictions
 from weft.runs.folder import answers_in
 
 ROWS_AT_ONCE = 8192
-"""written as predictions, with their texts"""
+"""Rows of one write, to bound memory."""
 
 
 def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:
-    """TASK.parquet for each task: texts, label, prediction and place of the embedding (`pca_*`) of every dev row."""
+    """Write TASK.parquet for each task: texts, label, prediction and 2-D PCA of the embedding of every dev row."""
     for name, dataset in datasets.items():
         predictions, plane = evaluation.predictions[name], evaluation.planes[name]
         with pq.ParquetWriter(answers_in(folder, name), _schema(dataset, plane)) as writer:
@@ -37,7 +37,7 @@ def _schema(dataset: Dataset, plane: Plane) -> pa.Schema:
 
 
 def _columns(dataset: Dataset, rows: range, predictions: Predictions, plane: Plane) -> dict[str, Any]:
-    """What predictions/TASK.parquet says of some rows."""
+    """Columns of predictions/TASK.parquet for a range of rows."""
     part = slice(rows.start, rows.stop)
     targets, predictions = dataset.targets[part], predictions[part]
     sides = zip(*(dataset.texts(row) for row in rows), strict=True)

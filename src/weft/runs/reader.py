@@ -1,4 +1,4 @@
-"""Reads a run folder, whatever state it is in."""
+"""Reads a run folder in any state, finished or not."""
 
 import json
 import tomllib
@@ -35,7 +35,7 @@ from weft.runs.records import (
 
 @dataclass(frozen=True)
 class TaskRun:
-    """One task of a run: its dev rows and what the best model answered."""
+    """One task of a run: its dev rows and the predictions of the best model."""
 
     name: str
     kind: Kind
@@ -43,16 +43,17 @@ class TaskRun:
     names: tuple[str, ...]
     """class names in order; empty for a regression"""
     label_range: tuple[float, float] | None
-    """a regression's, as declared or as its train rows have it; None where the run's model is gone"""
+    """label range of a regression, as declared or as found in its train rows; None if the run has no model"""
     positive: str | None
-    """of two classes the one that the recipe calls positive"""
+    """the positive one of two classes, if the recipe names one"""
     texts: list[tuple[str, ...]]
     targets: Targets
     predictions: Predictions
-    """[n, classes] probabilities, or [n] numbers in the label's own units"""
+    """[n, classes] probabilities, or [n] numbers in the units of the labels"""
     plane: NDArray[np.float64] | None
-    """[n, 2] the embeddings on paper, if the run wrote them"""
+    """[n, 2] PCA of the embeddings, if the run saved it"""
     explained: tuple[float, float] | None
+    """fraction of the variance that each of the two axes explains"""
 
     @cached_property
     def truth(self) -> Truth:
@@ -66,7 +67,7 @@ class TaskRun:
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """`label_range`, or what the dev rows span: a picture needs some"""
+        """`label_range`, or else the range of the dev labels, for the axes of plots"""
         if self.label_range is not None:
             return self.label_range
         low, high = float(self.targets.min()), float(self.targets.max())
@@ -74,21 +75,21 @@ class TaskRun:
 
     @cached_property
     def chosen(self) -> Targets:
-        """what the model decided for each row, in the form of `targets`"""
+        """the predicted label of each row, in the form of `targets`"""
         return self.kind.decide(self.predictions)
 
     def true_and_answer(self, row: int) -> tuple[str, str]:
-        """In the label's own words."""
+        """True label and predicted label of a row, as text."""
         return self.kind.shown(self.names, self.targets[row]), self.kind.shown(self.names, self.chosen[row])
 
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """All that a run folder tells; printed, it is a table of its best scores."""
+    """The content of a run folder; printed, it is a table of its best scores."""
 
     folder: Path
     label: str
-    """how the report calls it"""
+    """name of the run in the report"""
     recipe: dict[str, Any]
     recipe_text: str
     environment: RunEnvironment
@@ -98,9 +99,9 @@ class Run:
     evaluations: list[EvaluationRecord]
     conflicts: list[ConflictsRecord]
     tasks: dict[str, TaskRun]
-    """those with predictions; a run that was stopped before its first evaluation has none"""
+    """tasks with predictions; empty for a run that stopped before its first evaluation"""
     bias: dict[str, Any] | None
-    """what `weft probe` found"""
+    """result of `weft probe`"""
 
     @property
     def task_names(self) -> list[str]:
@@ -108,18 +109,18 @@ class Run:
 
     @property
     def best(self) -> EvaluationRecord | None:
-        """the evaluation of the model that was kept"""
+        """evaluation of the best checkpoint"""
         kept = [record for record in self.evaluations if record.best]
         return kept[-1] if kept else None
 
     @property
     def untrained(self) -> tuple[str, ...]:
-        """Tasks that were scored but got no batch; older runs did not log them."""
+        """Tasks that were evaluated but got no batch; older runs did not log them."""
         return () if self.best is None else self.best.untrained
 
     @property
     def before(self) -> EvaluationRecord | None:
-        """the evaluation of the untrained heads"""
+        """evaluation of the untrained heads"""
         first = [record for record in self.evaluations if record.step == 0]
         return first[0] if first else None
 
@@ -160,9 +161,9 @@ class Run:
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Every run under a name of its own: its folder's, and as much of the path as tells them apart."""
+    """Read several runs. Each gets a unique label: its folder's name, with as much of the path as needed."""
     if len({folder.resolve() for folder in folders}) < len(folders):
-        raise UserError("report: a run is named twice; give each folder once")
+        raise UserError("report: a run is given twice; give each folder once")
     depth = 1
     labels = [folder.resolve().name for folder in folders]
     while len(set(labels)) < len(labels):
@@ -177,11 +178,12 @@ def open_run(folder: str | Path) -> Run:
 
 
 def read_run(folder: Path, label: str | None = None) -> Run:
+    """Read a run folder. `label` defaults to the folder's name."""
     paths = RunPaths(folder)
     for file in (paths.recipe, paths.metrics):
         if not file.is_file():
             raise UserError(
-                f"{folder}: is not a run folder (it has no {file.name}); name a folder that `weft train` made"
+                f"{folder}: is not a run folder (it has no {file.name}); expected a folder that `weft train` wrote"
             )
     text = paths.recipe.read_text(encoding="utf-8")
     try:
@@ -221,7 +223,7 @@ def _json(path: Path) -> dict[str, Any] | None:
 
 
 def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path) -> TaskRun:
-    """`labels` is what the run's model knows of them: the one place that has the range of the train rows."""
+    """Read the predictions of a task. `labels` come from the model, which has the label range of the train rows."""
     try:
         table = pq.read_table(file)
     except (pa.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""What is in the JSON files of a run folder: one class for each kind of line in metrics.jsonl, and for each file."""
+"""Records in the JSON files of a run folder: one class for each kind of line in metrics.jsonl, and for each file."""
 
 import json
 from collections.abc import Mapping
@@ -35,38 +35,43 @@ class StepRecord(LogRecord):
     event = "step"
     epoch: int
     losses: Numbers
-    """of each task in the window, without the regularizer's term"""
+    """loss of each task in the window, without the regularizer's term"""
     regularizers: Numbers = field(default_factory=dict, metadata=IF_ANY)
-    """the term of each task that has one"""
+    """regularizer's term of each task that has one"""
     lr: float
+    """learning rate"""
     norm: Number = None
-    """of the whole gradient, before clipping"""
+    """norm of the whole gradient, before clipping"""
     tokens: int
+    """tokens in the window"""
     weights: Numbers = field(default_factory=dict)
-    """what the weighting multiplied each task's gradient by"""
+    """factor of each task's gradient from the weighting"""
     rows: str = ""
-    """fingerprint of the rows that the step saw: equal runs log equal ones"""
+    """fingerprint of the rows of the step; identical runs have identical fingerprints"""
     seconds: float
+    """training time so far, including the time before a resume"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRecord(LogRecord):
-    """The scores after a step; step 0 is the untrained heads."""
+    """Scores after a step; step 0 scores the untrained heads."""
 
     event = "evaluation"
     epoch: int
     dev: TaskScores
     overall: Number
     selection: Number = None
-    """what chooses the best epoch: overall, without the tasks that were not trained"""
+    """score that selects the best epoch: the overall score without untrained tasks"""
     untrained: tuple[str, ...] = ()
+    """tasks that are evaluated but get no batch"""
     losses: Numbers | None = None
-    """on the dev rows; None in the logs of older runs"""
+    """losses on the dev rows; None in the logs of older runs"""
     train: TaskScores | None = field(default=None, metadata=IF_ANY)
-    """on some train rows; None if none were scored"""
+    """scores on a sample of train rows; None if none were scored"""
     train_losses: Numbers | None = field(default=None, metadata=IF_ANY)
+    """losses on the same train rows"""
     best: bool
-    """whether it was the best so far"""
+    """whether it is the best evaluation so far"""
     warnings: tuple[str, ...] = ()
     seconds: float
 
@@ -79,19 +84,19 @@ class EvaluationRecord(LogRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class ConflictsRecord(LogRecord):
-    """Norms of the tasks' gradients on the body in one step, and the cosine similarity of each pair."""
+    """Norms of the per-task gradients of the body in one step, and the cosine similarity of each pair."""
 
     event = "conflicts"
     norms: Numbers
     cosines: Numbers
-    """of each pair of tasks, "a|b" """
+    """cosine similarity of each pair of tasks, with keys such as `a|b`"""
     layers: TaskScores | None = None
-    """part of the body -> pair -> cosine, if they were asked for"""
+    """part of the body -> pair -> cosine similarity; None unless `log.conflicts_by_layer` is set"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UntrainedScores(JsonRecord):
-    """What the heads reached before training."""
+    """Scores before training."""
 
     dev: TaskScores = field(default_factory=dict)
     overall: Number = None
@@ -99,7 +104,7 @@ class UntrainedScores(JsonRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult(JsonRecord):
-    """result.json: what a run came to."""
+    """result.json: the result of a run."""
 
     name: str
     seed: int
@@ -107,29 +112,29 @@ class RunResult(JsonRecord):
     best_step: int
     best_epoch: int
     dev: TaskScores
-    """of the best epoch, as all scores here"""
+    """dev scores; like all scores here, those of the best epoch"""
     overall: Number
     selection: Number = None
     untrained: tuple[str, ...] = ()
-    """tasks that were scored but got no batch"""
+    """tasks that were evaluated but got no batch"""
     warnings: tuple[str, ...] = ()
     before: UntrainedScores | None = None
-    """None for a run with a budget, which is scored at its end only"""
+    """scores before training; None for a run with a budget, which is evaluated only at its end"""
     seconds: float
     tokens: int
     parameters: int
     peak_memory: int
-    """bytes"""
+    """peak memory in bytes"""
     planned_steps: int | None = None
-    """more than `steps` if the run stopped early; None in the results of older runs"""
+    """length of the plan, more than `steps` if the run stopped early; None in the results of older runs"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunEnvironment(JsonRecord):
-    """environment.json: where a run was made. Exact repetition is promised for equal values. Empty if unknown."""
+    """environment.json: hardware and software of a run. Equal values guarantee exact repetition. Empty if unknown."""
 
     code: dict[str, Any] = field(default_factory=dict, metadata=IF_ANY)
-    """the files of the components that the recipe names by `use`, with their digests"""
+    """files of the components that the recipe names by `use`, with their digests"""
     python: str = field(default="", metadata=IF_ANY)
     system: str = field(default="", metadata=IF_ANY)
     processor: str = field(default="", metadata=IF_ANY)
@@ -146,13 +151,13 @@ _LINES: dict[str, type[LogRecord]] = {kind.event: kind for kind in (StepRecord, 
 
 
 def log_record(content: Mapping[str, Any], where: str) -> LogRecord | None:
-    """A line of metrics.jsonl; None for an event that this version does not know."""
+    """Parse a line of metrics.jsonl; returns None for an unknown event."""
     kind = _LINES.get(str(content.get("event")))
     return None if kind is None else from_json(kind, content, where)
 
 
 def read_log(path: Path) -> list[LogRecord]:
-    """The records of metrics.jsonl; a last line without an end is a write that was cut off, and does not count."""
+    """Read the records of metrics.jsonl; an incomplete last line is an interrupted write and is ignored."""
     lines = path.read_text(encoding="utf-8").split("\n")
     records = []
     for number, line in enumerate(lines[:-1], start=1):
@@ -161,7 +166,7 @@ def read_log(path: Path) -> list[LogRecord]:
         except ValueError:
             content = None
         if not isinstance(content, dict):
-            raise UserError(f"{path}, line {number}: is damaged; expected one JSON object a line")
+            raise UserError(f"{path}, line {number}: is damaged; expected one JSON object per line")
         records.append(log_record(content, f"{path}, line {number}"))
     return [record for record in records if record is not None]
 

@@ -1,4 +1,4 @@
-"""What a run came to: result.json."""
+"""The result of a run: result.json."""
 
 import resource
 
@@ -13,7 +13,7 @@ from weft.tasks.network import Network
 def run_result(
     recipe: ModelConfig, run: RunFolder, network: Network, *, seconds: float, tokens: int, planned_steps: int
 ) -> RunResult:
-    """What a run came to, read from its own log."""
+    """Build the result of a run from its log."""
     records = read_log(run.paths.metrics)
     evaluations = [record for record in records if isinstance(record, EvaluationRecord)]
     best = [record for record in evaluations if record.best][-1]
@@ -39,7 +39,7 @@ def run_result(
 
 
 def _peak_memory(device: torch.device) -> int:
-    """Bytes: the most that this process held at a time; on a GPU, of the GPU's memory."""
+    """Peak memory of this process in bytes; on a GPU, of the GPU's memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

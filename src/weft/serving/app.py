@@ -1,4 +1,4 @@
-"""The routes, and what they say of themselves."""
+"""The routes and their OpenAPI description."""
 
 import time
 from collections.abc import AsyncIterator
@@ -24,25 +24,26 @@ from weft.serving.refusals import Refusal, failure, json_response
 from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
 
-ABOUT = "One encoder, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
+ABOUT = "One encoder, many sentence tasks. Embeddings, models and errors have the same format as OpenAI's API."
 REFUSALS = {
-    400: "What was sent cannot be read, or is more than is allowed.",
+    400: "The request is invalid or exceeds a limit.",
     401: "The API key is missing or wrong.",
-    404: "There is no such task or model.",
-    408: "The body came too slowly.",
+    404: "Unknown task or model.",
+    408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "Content-Type must be application/json.",
-    429: "The server is busy. Retry-After says when to retry.",
-    503: "The server is about to end.",
+    429: "The server is busy. Retry after the time in Retry-After.",
+    503: "The server is shutting down.",
 }
 
 
 def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI responses for these error statuses."""
     return {status: {"model": schemas.Error, "description": REFUSALS[status]} for status in statuses}
 
 
 class Api:
-    """One model's routes."""
+    """Routes of one model."""
 
     def __init__(self, model: Model, settings: ServerSettings, metrics: Metrics) -> None:
         self.model = model
@@ -54,7 +55,7 @@ class Api:
 
     @asynccontextmanager
     async def life(self, _: FastAPI) -> AsyncIterator[None]:
-        """The engine's thread lives as long as the server."""
+        """Start the engine's thread with the server and stop it at shutdown."""
         batcher = Batcher(self.model.engine, self.settings, self.metrics)
         tokenizing = Tokenizing(self.metrics.chars.inc)
         self.answering = Answering(self.model, self.settings, batcher, tokenizing)
@@ -65,17 +66,17 @@ class Api:
         tokenizing.close()
 
     async def predict(self, task: str, request: Request) -> Response:
-        """Answers of one task for a text, a pair, or a list of them."""
+        """Predictions of one task for a text, a pair, or a list of them."""
         body = parse(schemas.TaskBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.predict(task, body, request.receive))
 
     async def predict_all(self, request: Request) -> Response:
-        """Answers of several tasks; what they read alike is encoded once."""
+        """Predictions of several tasks; sequences that they share are encoded once."""
         body = parse(schemas.TasksBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.predict_all(body, request.receive))
 
     async def embeddings(self, request: Request) -> Response:
-        """A vector for each text."""
+        """One embedding for each text."""
         body = parse(schemas.EmbeddingsBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.embed(body, request.receive))
 
@@ -84,7 +85,7 @@ class Api:
         return json_response(content)
 
     async def tasks(self) -> Response:
-        """What the model can be asked, and how much at once."""
+        """Tasks of the model, and the limits of a request."""
         tasks = [self._task(name) for name in self.model.tasks]
         limits = {name: getattr(self.settings, name) for name in schemas.LimitInfo.model_fields}
         return json_response({"object": "list", "model": self.model.config.name, "limits": limits, "data": tasks})
@@ -101,13 +102,13 @@ class Api:
         }
 
     async def models(self) -> Response:
-        """The names that embeddings can be asked by: the model's own, and one for each task's pooling."""
+        """Model names for embeddings: the model itself, and one for each task's pooling."""
         return json_response({"object": "list", "data": [self._model(name) for name in self.answering.embedders]})
 
     async def model_info(self, name: str) -> Response:
-        """One of these names."""
+        """One of the model names."""
         if name not in self.answering.embedders:
-            message = f"there is no model {name[:100]!r}; there is {', '.join(self.answering.embedders)}"
+            message = f"unknown model {name[:100]!r}; expected one of {', '.join(self.answering.embedders)}"
             raise Refusal(404, message, "model_not_found", param="model")
         return json_response(self._model(name))
 
@@ -115,22 +116,22 @@ class Api:
         return {"id": name, "object": "model", "created": self.started, "owned_by": "weft"}
 
     async def healthz(self) -> Response:
-        """Whether the process lives."""
+        """Liveness: whether the process runs."""
         return json_response({"status": "ok"})
 
     async def readyz(self) -> Response:
-        """Whether requests should be sent here."""
+        """Readiness: whether the server accepts requests."""
         if self.draining:
-            raise Refusal(503, "the server is about to end", "draining")
+            raise Refusal(503, "the server is shutting down", "draining")
         return json_response({"status": "ready"})
 
     async def show_metrics(self) -> Response:
-        """Counts for Prometheus."""
+        """Metrics for Prometheus."""
         return Response(self.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
 
 def build_app(model: Model, settings: ServerSettings, keys: tuple[bytes, ...], hosts: Hosts) -> tuple[Front, Api]:
-    """The whole server as one ASGI application, and its routes."""
+    """Build the server as one ASGI application; returns it and its routes."""
     warm_up(model)
     metrics = Metrics()
     api = Api(model, settings, metrics)
@@ -172,7 +173,7 @@ def _add_pages(app: FastAPI) -> None:
 
 
 def _name_tasks(description: dict[str, Any], model: Model) -> None:
-    """The description says which tasks there are and shows what to send; FastAPI keeps it for /openapi.json."""
+    """Add task names and example requests to the OpenAPI description, which FastAPI caches for /openapi.json."""
     first = next(iter(model.config.tasks.values()))
     one = {"text": "It was a lovely evening."}
     pair = {"text": "How do I boil an egg?", "text2": "What is the way to cook an egg?"}
@@ -186,7 +187,7 @@ def _name_tasks(description: dict[str, Any], model: Model) -> None:
     of_task, of_tasks = (description["paths"][path]["post"] for path in ("/v1/predict/{task}", "/v1/predict"))
     of_task["parameters"][0]["schema"]["enum"] = model.tasks
     for route in (of_task, description["paths"]["/v1/models/{name}"]["get"]):
-        del route["responses"]["422"]  # FastAPI's own way to refuse, which nothing here takes
+        del route["responses"]["422"]  # FastAPI's validation error, which no route returns
     named = of_tasks["requestBody"]["content"]["application/json"]["schema"]["properties"]["tasks"]
     named["anyOf"][0]["items"]["enum"] = model.tasks
 
@@ -197,21 +198,21 @@ async def _refuse(_: Request, refusal: Exception) -> Response:
 
 
 async def _no_such_route(_: Request, error: Exception) -> Response:
-    """Paths and methods that do not exist."""
+    """Respond to unknown paths and methods."""
     assert isinstance(error, HTTPException)
-    words = {404: "there is nothing at this path; /docs says what there is", 405: "this path has other methods"}
+    words = {404: "unknown path; /docs lists all paths", 405: "this path does not support the method; see /docs"}
     message = words.get(error.status_code, str(error.detail))
     headers = dict(error.headers or {})
     return Refusal(error.status_code, message, f"http_{error.status_code}", headers=headers).response()
 
 
 async def _fail(request: Request, _: Exception) -> Response:
-    """A bug of ours. The error goes on to the front, which writes it down."""
+    """Respond to an internal error. The exception propagates to `Front`, which logs it."""
     return failure(request.scope["state"]["id"]).response()
 
 
 def warm_up(model: Model) -> None:
-    """The first pass of a process is slow; no client should meet it."""
+    """Run one pass of every task, because the first pass of a process is slow."""
     asks = [
         Ask(name, model.rows(name, ["warm"], None if task.reading == "single" else ["up"]))
         for name, task in model.config.tasks.items()

@@ -135,13 +135,13 @@ def test_untrusted_code_is_not_imported(folder: Path) -> None:
         ({"use": "pathlib:Path"}, "is a class of another kind; expected a config class"),
         ({"use": "own_part:Unbuilt"}, "part: 'own_part:Unbuilt' does not define build; see"),
         ({"use": "own_part:Nameless"}, "has no name; expected a field such as name"),
-        ({"use": "own_part:Namesake"}, "has the name 'one' of a shipped one"),
+        ({"use": "own_part:Namesake"}, "has the name 'one' of a shipped component"),
         ({"use": "no_such_module:Mine"}, "there is no module 'no_such_module' on Python's path or in "),
         ({"use": "own_broken:Mine"}, "the module 'own_broken' cannot be imported (ZeroDivisionError: "),
         ({"use": "own_invalid:Mine"}, "the module 'own_invalid' cannot be imported (ValueError: "),
         ({"use": "own_lacking:Mine"}, "the module 'own_lacking' needs 'no_such_library', which is not installed"),
-        ({"use": "own_part"}, "part.use: found 'own_part', expected a module and a class in it, such as"),
-        ({"use": "../evil:Mine"}, "part.use: found '../evil:Mine', expected a module"),
+        ({"use": "own_part"}, "part.use: found 'own_part', expected an address module:Class, such as"),
+        ({"use": "../evil:Mine"}, "part.use: found '../evil:Mine', expected an address"),
         ({"use": 3}, "part.use: found 3, input should be a valid string"),
         ({"use": ["a"]}, "part.use: found ['a'], input should be a valid string"),
     ],
@@ -164,7 +164,7 @@ def test_two_files_of_one_name_are_told_apart(folder: Path, tmp_path_factory: py
     Importer(True, folder).find("own_part:Mine")
     other = tmp_path_factory.mktemp("other")
     (other / "own_part.py").write_text(OWN, encoding="utf-8")
-    with pytest.raises(ValueError, match="another module 'own_part' already is"):
+    with pytest.raises(ValueError, match="another module 'own_part' is already imported"):
         Importer(True, other).find("own_part:Mine")
 
 

@@ -63,7 +63,7 @@ def test_a_head_without_weights_has_nothing_to_train(tiny: Path, model: Path) ->
     content["tasks"]["similarity"]["head"] = "cosine"
     found = [note for note in notes_of(content) if note.startswith("similarity:")]
     assert found == [
-        "similarity: gets no batch in 14 steps; its head has no weights, so its scores are those of the body alone"
+        "similarity: gets no batch in 14 steps; its head has no weights, so its scores depend on the body alone"
     ]
     content["body"] = str(model)  # and there is nothing to adopt either
     assert [note for note in notes_of(content) if note.startswith("similarity:")] == found
@@ -78,8 +78,8 @@ def test_a_shared_head_is_trained_by_the_other_task(tiny: Path, model: Path) -> 
     assert notes_of(content) == ["sentiment: gets no batch in 14 steps; its head is trained by again alone"]
     content["body"] = str(model)
     notes = notes_of(content)
-    assert f"sentiment: goes on with the head of {model}" in notes
-    assert f"again: shares the head of sentiment, which goes on with that of {model}" in notes
+    assert f"sentiment: starts with the head of {model}" in notes
+    assert f"again: shares the head of sentiment, which starts with that of {model}" in notes
 
 
 class Rare(Plan):
@@ -113,20 +113,20 @@ def test_an_adopted_head_on_other_vectors_says_so(tiny: Path, model: Path) -> No
     content = content_of(tiny, body=str(model))
     content["tasks"]["sentiment"]["pooling"] = "mean"
     notes = notes_of(content)
-    assert f"sentiment: goes on with the head of {model}, which was trained with another pooling" in notes
-    assert f"similarity: goes on with the head of {model}" in notes
+    assert f"sentiment: starts with the head of {model}, which was trained with another pooling" in notes
+    assert f"similarity: starts with the head of {model}" in notes
 
 
 DISABLED: dict[str, tuple[dict[str, Any], int | None, str | None]] = {
     "patience and a budget": ({"patience": 2, "epochs": 9}, 8, "patience: has no effect with --budget"),
     "patience alone": ({"patience": 2, "epochs": 9}, None, None),
-    "patience that cannot run out": ({"patience": 2, "epochs": 3}, None, "cannot come before the end of a run with 3"),
+    "patience that cannot run out": ({"patience": 2, "epochs": 3}, None, "cannot occur before the end of a run with 3"),
     "patience that can": ({"patience": 1, "epochs": 3}, None, None),
     "warm-up that a budget scales away": ({}, 1, "optimizer.warmup: has no effect, because --budget scales its 2"),
     "warm-up that is too long": (
         {"optimizer": {"warmup": 500}},
         None,
-        "optimizer.warmup: 500 steps do not fit into the run, which has 10; it is cut to 9",
+        "optimizer.warmup: 500 steps do not fit into the run, which has 10; it is reduced to 9",
     ),
     "a schedule that every phase replaces": (
         {"schedule": "sequential", "phases": [{"epochs": 2, "schedule": "batch-round-robin"}]},
@@ -173,6 +173,6 @@ def test_temperatures_need_classes(tiny: Path) -> None:
 
 
 def test_a_flag_and_a_setting_of_the_same_key() -> None:
-    with pytest.raises(UserError, match="--set seed=3: --seed 4 sets the same key; keep one"):
+    with pytest.raises(UserError, match="--set seed=3: --seed 4 sets the same key; remove one"):
         load_recipe("starter", settings=["seed=3"], seed=4)
     assert load_recipe("starter", settings=["seed=3"]).seed == 3

@@ -54,7 +54,7 @@ def test_a_second_text_of_another_length_is_a_doubt(tmp_path: Path) -> None:
     lines = [f"{text}\tthe short {i}\t{mood}" for i, (text, mood) in enumerate(rows(1))]
     (task,) = proposal(write(tmp_path / "a.tsv", "body\tsummary\tlabel", lines)).tasks.values()
     assert (task.reading, task.data.text, task.data.text2) == ("single", "body", None)
-    assert "'summary' also holds text and will not be read" in task.data.doubts[0]
+    assert "'summary' also contains text and will not be read" in task.data.doubts[0]
 
 
 def test_columns_of_0_and_1_beside_a_label(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_columns_of_0_and_1_beside_a_label(tmp_path: Path) -> None:
         "a-labels": ("multilabel", ("hot", "new")),
     }
     assert tasks["a-label"].data.doubts == ()
-    assert "'hot', 'new' hold 0 and 1 and became one multilabel task" in tasks["a-labels"].data.doubts[0]
+    assert "'hot', 'new' contain 0 and 1 and became one multilabel task" in tasks["a-labels"].data.doubts[0]
 
 
 def test_rows_without_any_of_several_labels_are_kept(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_settings_that_cannot_be_read(setting: str, tmp_path: Path) -> None:
         ({"epochs": 0}, "x: epochs: found 0, input should be greater than or equal to 1"),
         ({"epochs": "many"}, "x: epochs: found 'many', input should be a valid integer"),
         ({"tasks": {}}, "x: tasks: "),
-        ({"tasks": {"a.b": {"kind": "regression", "data": "stsb"}}}, "the task name 'a.b' must be letters"),
+        ({"tasks": {"a.b": {"kind": "regression", "data": "stsb"}}}, "the task name 'a.b' must start with a letter"),
         ({"tasks": {"a": {"data": "stsb"}}}, "x: tasks.a.kind: is missing"),
         ({"tasks": {"a": {"kind": "regresion", "data": "stsb"}}}, "x: tasks.a.kind: found 'regresion'"),
         ({"tasks": {"a": {"kind": "regression", "data": "sts"}}}, "'sts' is not a preset; expected one of sst5"),

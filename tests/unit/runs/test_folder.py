@@ -20,7 +20,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 def test_an_existing_run_needs_resume(tmp_path: Path) -> None:
     RunFolder(tmp_path / "run", resume=False).close()
-    with pytest.raises(UserError, match="already exists; go on with --resume"):
+    with pytest.raises(UserError, match="already exists; continue with --resume"):
         RunFolder(tmp_path / "run", resume=False)
 
 

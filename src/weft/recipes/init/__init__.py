@@ -1,5 +1,5 @@
-"""Looks into a user's files and proposes a recipe, every choice explained.
+"""`weft init`: inspects a user's files and proposes a recipe that explains every choice.
 
-Guesses are made from whole columns, never from the first rows. Each one is written into the recipe as a comment, and
-one that a person should confirm as a doubt, which `weft check` and `weft train` repeat.
+Choices are inferred from whole columns, never from the first rows only. Each one is explained in a comment of the
+recipe. One that a person should confirm is added to `doubts`, which `weft check` and `weft train` repeat.
 """

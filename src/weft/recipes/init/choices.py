@@ -1,4 +1,4 @@
-"""Which columns are texts, which are labels, and of what kind."""
+"""Infers which columns are texts, which are labels, and the kind of each label."""
 
 import re
 from collections.abc import Sequence
@@ -10,14 +10,16 @@ from weft.kinds.cells import as_float
 from weft.recipes.init.profile import Profile
 
 PAIRS = [("1", "2"), ("a", "b"), ("first", "second"), ("left", "right"), ("premise", "hypothesis")]
-"""words in which the names of the two texts of a pair differ"""
+"""words that distinguish the column names of the two texts of a pair"""
 ALIKE_LENGTH, ALIKE_WORDS = 2.0, 0.25
-"""two text columns may be a pair if one is at most so many times as long, and so much of their vocabulary is shared"""
+"""two text columns may be a pair up to this ratio of mean lengths, and from this fraction of shared vocabulary"""
 METADATA_WORDS = {"source", "lang", "language", "split", "fold", "author", "user", "country", "city", "file"}
 
 
 @dataclass(frozen=True)
 class TextColumns:
+    """The text columns of a file: one, or two for a pair."""
+
     columns: tuple[str, ...]
     why: str
     doubt: str | None = None
@@ -25,7 +27,7 @@ class TextColumns:
 
 @dataclass(frozen=True)
 class Label:
-    """One task's label: a column, or several of 0 and 1."""
+    """The label of one task: one column, or several columns of 0 and 1."""
 
     columns: tuple[str, ...]
     kind: str
@@ -35,6 +37,7 @@ class Label:
 
 
 def choose_texts(found: Profile) -> TextColumns:
+    """Choose the text columns; raises UserError if no column looks like text."""
     candidates = [column for column in found.columns.values() if column.is_text]
     if not candidates:
         raise UserError(
@@ -50,7 +53,7 @@ def choose_texts(found: Profile) -> TextColumns:
     by_length = sorted(candidates, key=lambda column: -column.mean_words)
     longest, others = by_length[0], by_length[1:]
     if not others:
-        doubt = f"{longest.name!r} holds lists, which are read as they are written, brackets included"
+        doubt = f"{longest.name!r} contains lists, which are read as plain text, brackets included"
         is_list = longest.listed == longest.filled
         return TextColumns((longest.name,), f"{longest.mean_words:.0f} words a row", doubt if is_list else None)
     second = others[0]
@@ -59,20 +62,20 @@ def choose_texts(found: Profile) -> TextColumns:
         return TextColumns(
             names,
             "two texts of similar length and vocabulary: a pair",
-            f"{_quoted(names)} are alike in length and vocabulary and were taken for the two texts of a pair; "
+            f"{_quoted(names)} have similar length and vocabulary and were chosen as the two texts of a pair; "
             "if the task reads one text, delete `text2` and `reading`",
         )
     rest = [column.name for column in others]
     return TextColumns(
         (longest.name,),
         f"{longest.mean_words:.0f} words a row; longer than {', '.join(rest)}",
-        f"{_quoted(rest)} also hold{'s' if len(rest) == 1 else ''} text and will not be read; "
+        f"{_quoted(rest)} also contain{'s' if len(rest) == 1 else ''} text and will not be read; "
         "if the task reads two texts, name the second with `text2` and choose a `reading`",
     )
 
 
 def _is_pair(one: str, other: str) -> bool:
-    """Whether two names differ in one place alone, where one says first and the other second."""
+    """Whether two names differ in exactly one word, by a pair such as first and second."""
     first, second = (re.findall(r"\d|[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", n).lower()) for n in (one, other))
     if len(second) == len(first) + 1:  # text and text2
         return second[:-1] == first and second[-1] == "2"
@@ -81,7 +84,7 @@ def _is_pair(one: str, other: str) -> bool:
 
 
 def choose_labels(found: Profile, texts: Sequence[str]) -> list[Label]:
-    """Every column that can be a label, the columns of 0 and 1 as one; at least one label."""
+    """Choose every column that can be a label, at least one. Columns of 0 and 1 become one multilabel task."""
     candidates = [column for column in found.columns.values() if column.name not in texts and column.could_be_label]
     if not candidates:
         raise UserError(f"{found.path}: no column looks like a label; the columns are {_quoted(found.columns)}")
@@ -97,29 +100,29 @@ def choose_labels(found: Profile, texts: Sequence[str]) -> list[Label]:
 
 
 def _is_plain_label(column: Column) -> bool:
-    """A name such as `label` or `is_duplicate`, which says that there is no other."""
+    """Whether the name, such as `label` or `is_duplicate`, marks the only label."""
     return all(word in (*LABEL_WORDS, "is") for word in name_words(column.name))
 
 
 def _one_label(column: Column, *, alone: bool) -> Label:
     kind, why_kind = choose_kind(column)
     if column.is_named_label:
-        return Label((column.name,), kind, "its name says so", why_kind)
+        return Label((column.name,), kind, "by its name", why_kind)
     values = len(column.parts) if column.is_several else len(column.counts)
-    why = f"{values} different values" if alone else f"{values} different values: a task of its own"
-    doubt = f"{column.name!r} became a task because it has {values} different values; delete the task if it is no label"
+    why = f"{values} different values" if alone else f"{values} different values: a separate task"
+    doubt = f"{column.name!r} became a task because it has {values} different values; delete it if it is not a label"
     return Label((column.name,), kind, why, why_kind, None if alone else doubt)
 
 
 def _flags(columns: list[Column], *, named: bool) -> Label:
     names = tuple(column.name for column in columns)
-    doubt = f"{_quoted(names)} hold 0 and 1 and became one multilabel task; take out those that are no labels"
+    doubt = f"{_quoted(names)} contain 0 and 1 and became one multilabel task; remove those that are not labels"
     why_kind = f"{len(names)} columns of 0 and 1, one for each label"
     return Label(names, "multilabel", "a row has the labels whose columns are 1", why_kind, doubt if named else None)
 
 
 def choose_kind(column: Column) -> tuple[str, str]:
-    """The kind of a label, and the reason."""
+    """Choose the kind of a label; returns the kind and the reason."""
     values = list(column.counts)
     shown = ", ".join(sorted(values, key=lambda v: (as_float(v) or 0.0, v))[:6]) + (", ..." if len(values) > 6 else "")
     if column.is_several:
@@ -131,9 +134,9 @@ def choose_kind(column: Column) -> tuple[str, str]:
         return "classification", f"two values: {shown}"
     whole = not column.overflown and all(number.is_integer() for number in numbers)
     if whole and len(values) <= 10 and numbers[-1] - numbers[0] < 12:
-        return "ordinal", f'whole numbers in order: {shown}; "classification" if the order means nothing'
+        return "ordinal", f'integers in order: {shown}; use "classification" if the order has no meaning'
     if column.overflown:
-        return "regression", "numbers, many of them different"
+        return "regression", "numbers with many different values"
     return "regression", f"numbers from {numbers[0]:g} to {numbers[-1]:g}"
 
 

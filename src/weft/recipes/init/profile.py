@@ -1,4 +1,4 @@
-"""What a whole file looks like: its columns, whether it has a header, and its encoding."""
+"""Profile of a whole file: its columns, whether it has a header, and its encoding."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +17,8 @@ from weft.foundation.errors import UserError
 
 @dataclass(frozen=True)
 class Profile:
+    """Layout, row counts and column statistics of one file."""
+
     path: Path
     layout: Layout
     rows: int
@@ -25,9 +27,9 @@ class Profile:
 
 
 def profile(path: Path, encoding: str) -> Profile:
-    """Every column of a file, counted over all of its rows."""
+    """Count every column of a file over all of its rows."""
     problems = Problems(path)
-    layout = Layout(encoding=encoding, header=not is_delimited(path))  # a first line is a row until it is known better
+    layout = Layout(encoding=encoding, header=not is_delimited(path))  # read the first line as a row; checked below
     stream = read_rows(path, problems, layout=layout)
     first = next(stream, None)
     rows, columns = _count(stream if is_delimited(path) else chain([first] if first else [], stream))
@@ -45,7 +47,7 @@ def profile(path: Path, encoding: str) -> Profile:
                 column.name = name
     if not rows:
         problems.stop()
-        raise UserError(f"{path}: has no rows to look at")
+        raise UserError(f"{path}: has no rows")
     return Profile(path, layout, rows, problems.counts.total(), columns)
 
 
@@ -60,7 +62,7 @@ def _count(stream: Iterable[Row]) -> tuple[int, dict[str, Column]]:
 
 
 def guess_encoding(paths: Iterable[Path]) -> tuple[str, Path | None]:
-    """The encoding for a recipe's `encoding`, and the file that is not UTF-8, if there is one."""
+    """Guess the value for the recipe key `encoding`; returns it and the first file that is not UTF-8, if any."""
     for path in paths:
         if not path.is_file() or ending(path) == ".parquet":
             continue
@@ -72,12 +74,15 @@ def guess_encoding(paths: Iterable[Path]) -> tuple[str, Path | None]:
 
 
 def _not_utf8(path: Path) -> str:
-    """Western European bytes are by far the most common; others cannot be told apart without knowing the language."""
+    """Guess an encoding other than UTF-8.
+
+    Western European encodings are the most common; others cannot be distinguished without knowing the language.
+    """
     marked = next(_blocks(path))[:2] in (b"\xff\xfe", b"\xfe\xff")
     if marked:
         return "utf-16"
     if any(b"\0" in block for block in _blocks(path)):
-        return "utf-8"  # no text: reading it as UTF-8 says what is wrong
+        return "utf-8"  # binary: reading it as UTF-8 fails with a clear message
     try:
         for block in _blocks(path):
             block.decode("cp1252")

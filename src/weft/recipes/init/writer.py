@@ -20,7 +20,7 @@ Ask = Callable[[str, str, Sequence[str]], str]
 
 
 def propose(files: Sequence[Path], out: Path, ask: Ask) -> str:
-    """The text of a recipe for these files."""
+    """Return the text of a recipe for these files."""
     blocks: list[str] = []
     rows = []
     taken: set[str] = set()
@@ -31,8 +31,8 @@ def propose(files: Sequence[Path], out: Path, ask: Ask) -> str:
         doubts = [] if not_utf8 is None else [_encoding_doubt(not_utf8, encoding)]
         blocks += _tasks(name, found, splits, out.parent, ask, doubts, taken)
     head = [
-        "# Proposed by `weft init`. Each choice says why it was made: change what is wrong,",
-        f"# then look at everything with `weft check {out.name}` and train with `weft train {out.name} -o RUN`.",
+        "# Proposed by `weft init`. A comment explains each choice: correct what is wrong,",
+        f"# then check the recipe with `weft check {out.name}` and train with `weft train {out.name} -o RUN`.",
         f"name = {_toml(out.stem)}",
         *run_settings(min(rows)),
         "",
@@ -41,11 +41,11 @@ def propose(files: Sequence[Path], out: Path, ask: Ask) -> str:
 
 
 def _encoding_doubt(path: Path, encoding: str) -> str:
-    return f"{path.name} is not UTF-8 and was taken for {encoding}; look at its accents, correct `encoding` if needed"
+    return f"{path.name} is not UTF-8 and is read as {encoding}; check its accents and correct `encoding` if needed"
 
 
 def _group(files: Sequence[Path]) -> dict[str, dict[str, Path]]:
-    """Files that belong to one task: `mood-train.csv` and `mood-dev.csv` are task mood."""
+    """Group files by task: `mood-train.csv` and `mood-dev.csv` belong to task mood."""
     groups: dict[str, dict[str, Path]] = {}
     for path in files:
         stem = path.name.split(".")[0]
@@ -66,7 +66,7 @@ def _group(files: Sequence[Path]) -> dict[str, dict[str, Path]]:
         if "train" not in splits:
             only = next(iter(splits.values()))
             if len(splits) > 1:
-                raise UserError(f"{only}: there is no train file for {name!r} beside it")
+                raise UserError(f"{only}: found no train file for {name!r} among the files; add it")
             groups[name] = {"train": only}
     return groups
 
@@ -74,14 +74,14 @@ def _group(files: Sequence[Path]) -> dict[str, dict[str, Path]]:
 def _tasks(
     name: str, found: Profile, splits: dict[str, Path], base: Path, ask: Ask, doubts: list[str], taken: set[str]
 ) -> list[str]:
-    """The tables of all tasks on one file; doubts about the whole file stand with the first of them.
+    """Format the tables of all tasks of one file; doubts about the whole file go to the first of them.
 
-    `taken` are the names of tasks so far.
+    `taken` are the names of all tasks so far.
     """
     texts = choose_texts(found)
     asked = ask(f"{found.path.name}: text column", texts.columns[0], list(found.columns))
     if asked != texts.columns[0]:
-        texts = TextColumns((asked,), "as you said")
+        texts = TextColumns((asked,), "your choice")
     labels = choose_labels(found, texts.columns)
     if len(labels) == 1 and len(labels[0].columns) == 1:
         labels = [_asked(labels[0], found, texts, ask)]
@@ -105,11 +105,11 @@ def _asked(label: Label, found: Profile, texts: TextColumns, ask: Ask) -> Label:
     if column == label.columns[0]:
         return label
     kind, why_kind = choose_kind(found.columns[column])
-    return Label((column,), kind, "as you said", why_kind)
+    return Label((column,), kind, "your choice", why_kind)
 
 
 def _column_names(found: Profile, texts: TextColumns, labels: Sequence[Label]) -> dict[str, str]:
-    """How the recipe calls each column; those of a file without a header get names for what they are."""
+    """Name of each column in the recipe; columns of a file without a header are named by their role."""
     if found.layout.header:
         return {column: column for column in found.columns}
     names = {column: f"column{column}" for column in found.columns}
@@ -139,7 +139,7 @@ def _task(
     if "dev" not in splits:
         lines.append(dev_fraction(found.rows))
     if not found.layout.header:
-        lines.append("header = false   # the first line looks like a row, not like names of columns")
+        lines.append("header = false   # the first line looks like a row, not like column names")
         lines.append(f"columns = {_toml(list(names.values()))}")
     if found.layout.encoding != "utf-8":
         lines.append(f"encoding = {_toml(found.layout.encoding)}   # the files are not UTF-8")
@@ -149,7 +149,7 @@ def _task(
     lines.append(f"label = {_toml(columns if len(columns) > 1 else columns[0])}   {_comment(label.why)}")
     lines += _bad_rows(found, texts, label)
     if doubts:
-        lines += ["doubts = [   # `weft check` repeats these; delete each one when it is settled"]
+        lines += ["doubts = [   # `weft check` repeats these; delete each one when it is resolved"]
         lines += [*(f"    {_toml(doubt)}," for doubt in doubts), "]"]
     if unused:
         lines.append(_comment(f"not used: {', '.join(names[column] or '(unnamed)' for column in unused)}"))
@@ -157,35 +157,35 @@ def _task(
 
 
 def _bad_rows(found: Profile, texts: TextColumns, label: Label) -> list[str]:
-    """What to do with rows that cannot be used, where there are any. An empty list of labels is an answer."""
+    """Lines about rows that cannot be used, if any. In a multilabel task, an empty cell is a valid label."""
     empty = {column: found.columns[column].empty for column in (*texts.columns, *label.columns)}
     lines = []
     if not KINDS[label.kind].parts("") and len(label.columns) == 1 and (without := empty.pop(label.columns[0])):
-        lines.append(f"# {without:,} of {found.rows:,} rows have no label: none of them is on")
+        lines.append(f"# {without:,} of {found.rows:,} rows have no label: no label applies to them")
     bad = found.bad_lines + sum(empty.values())
     if bad:
-        why = f"{bad:,} of {found.rows:,} rows lack a text or a label, or cannot be read"
+        why = f"{bad:,} of {found.rows:,} rows have no text or no label, or cannot be read"
         lines.append(f'on_bad_rows = "skip"   # {why}')
     return lines
 
 
 def _task_name(text: str) -> str:
-    """Letters, digits, - and _, a letter first."""
+    """Make a valid task name: letters, digits, - and _, starting with a letter."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_") or "task"
     return name if name[0].isalpha() else f"task-{name}"
 
 
 def _toml(value: Any) -> str:
-    """A string or a list of strings; JSON writes them as TOML does."""
+    """Format a string or a list of strings as TOML, which is also JSON."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _comment(text: str) -> str:
-    """On one line, whatever the file holds."""
+    """Format a one-line comment; column names and cells of a file may contain line breaks."""
     return "# " + "".join(character if character.isprintable() else " " for character in text)
 
 
 def _relative(path: Path, base: Path) -> str:
-    """A path as the recipe should name it: relative to the recipe where it lies below it."""
+    """Format a path for the recipe: relative if the file is below the recipe's folder, else absolute."""
     absolute, start = path.resolve(), base.resolve()
     return str(absolute.relative_to(start)) if absolute.is_relative_to(start) else str(absolute)
