@@ -40,7 +40,7 @@ def _require_plain(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except (zipfile.BadZipFile, ValueError, OSError) as error:
-        raise UserError(f"{path}: is damaged ({error}); get a sound copy") from None
+        raise UserError(f"{path}: is damaged ({error}); get an intact copy") from None
     compressed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
     if compressed or sum(entry.file_size for entry in entries) > path.stat().st_size:
         raise UserError(f"{path}: is compressed, which torch's archives are not; get the body as model.safetensors")

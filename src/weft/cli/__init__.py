@@ -29,7 +29,7 @@ from weft.foundation.sanitize import for_terminal
 OUT_OF_MEMORY = (
     "the memory is full. Less is needed with smaller batches (tasks.NAME.batch_size, with optimizer.accumulate to "
     "make up for it), a shorter max_length, or optimizer.gradient_checkpointing = true; `weft check` estimates what a "
-    "recipe needs. Checkpoints that were written are intact: go on with --resume"
+    "recipe needs. Checkpoints that were written are intact: continue with --resume"
 )
 app = typer.Typer(
     no_args_is_help=True,

@@ -13,9 +13,9 @@ from weft.inference.bulk import SHARD_ROWS
 def embed(
     model: options.ModelArgument,
     source: Annotated[Path, typer.Option("--input", help="A table with a column text.")],
-    output: Annotated[Path, typer.Option("--output", help="Where the vectors go: .npy or .parquet.")],
+    output: Annotated[Path, typer.Option("--output", help="Output file: .npy or .parquet.")],
     task: Annotated[
-        str | None, typer.Option("--task", help="Whose pooling to use; the first bi task's unless said.")
+        str | None, typer.Option("--task", help="Task whose pooling to use. Defaults to the first bi task.")
     ] = None,
     on_empty: options.OnEmptyText = None,
     device: options.Device = "auto",

@@ -13,7 +13,7 @@ def export(
     to: Annotated[str, typer.Option("--to", help="transformers, sentence-transformers or onnx.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT", help="Folder to write; made by this command.")],
     quantize: Annotated[
-        str | None, typer.Option("--quantize", metavar="int8", help="8-bit weights; scores the dev files. For onnx.")
+        str | None, typer.Option("--quantize", metavar="int8", help="8-bit weights, evaluated on dev. For onnx.")
     ] = None,
     data_dir: options.DataDir = None,
     trust_code: options.TrustCode = False,

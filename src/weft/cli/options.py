@@ -25,15 +25,13 @@ Settings = Annotated[
 Seed = Annotated[int | None, typer.Option("--seed", help="Replace the recipe's seed.")]
 Budget = Annotated[
     str | None,
-    typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and score it at their end only."),
+    typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and evaluate at the end only."),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
-ExecutorName = Annotated[
-    str, typer.Option("--executor", help="Where the shards of a file are answered: local or ray (a cluster).")
-]
+ExecutorName = Annotated[str, typer.Option("--executor", help="Where shards are processed: local or ray (a cluster).")]
 ShardRows = Annotated[
     int,
-    typer.Option("--shard-rows", metavar="N", help="Rows of a file that are answered, and saved, together."),
+    typer.Option("--shard-rows", metavar="N", help="Rows per shard, processed and saved together."),
 ]
 OnEmptyText = Annotated[
     str | None,

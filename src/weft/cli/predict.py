@@ -20,18 +20,16 @@ if TYPE_CHECKING:
 def predict(
     model: options.ModelArgument,
     task: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="One of the model's tasks; left out with --task and --all.")
+        str | None, typer.Argument(metavar="[TASK]", help="Task of the model; omit it with --task or --all.")
     ] = None,
-    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="A text to answer for.")] = None,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="Text to predict.")] = None,
     text2: Annotated[str | None, typer.Argument(metavar="[TEXT2]", help="The second text of a pair.")] = None,
     some: Annotated[
-        str | None, typer.Option("--task", metavar="A,B", help="Several tasks, answered in one pass.")
+        str | None, typer.Option("--task", metavar="A,B", help="Several tasks, predicted in one pass.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All tasks of the model, answered in one pass.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All tasks of the model, predicted in one pass.")] = False,
     source: Annotated[Path | None, typer.Option("--input", help="A table with columns text (and text2).")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", help="Where the answers go: csv, tsv, jsonl, parquet.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Output file: csv, tsv, jsonl or parquet.")] = None,
     keep_columns: Annotated[
         str | None,
         typer.Option(
@@ -47,7 +45,7 @@ def predict(
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
     raw_csv: Annotated[
-        bool, typer.Option("--raw-csv", help="Leave csv cells as they are, even those that a spreadsheet would run.")
+        bool, typer.Option("--raw-csv", help="Do not escape csv cells that a spreadsheet would run as formulas.")
     ] = False,
 ) -> None:
     """Answer for one text, or for a file of them."""

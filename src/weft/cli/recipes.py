@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def recipes(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME or WORD]", help="Print this recipe, or list those that hold the word."),
+        typer.Argument(metavar="[NAME or WORD]", help="Print this recipe, or list the recipes that contain the word."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value on stdout and nothing else.")] = False,
 ) -> None:

@@ -17,7 +17,7 @@ def sharing(
     settings: options.Settings = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="steps=N", help="Steps of the shared body; the recipe's own unless said."),
+        typer.Option("--budget", metavar="steps=N", help="Steps of the shared body. Defaults to the recipe's own."),
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="The seeds of every arm.")] = "1,2,3",
     task: Annotated[

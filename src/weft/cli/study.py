@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from weft.study.records import StudyResult
 
 Out = Annotated[
-    Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command goes on in it.")
+    Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command resumes it.")
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and how long it should take; train nothing.")]
-ExecutorName = Annotated[str, typer.Option("--executor", help="Who runs the runs: local or ray.")]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="How many runs at a time.")]
+ExecutorName = Annotated[str, typer.Option("--executor", help="Where runs are executed: local or ray.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of parallel runs.")]
 
 
 def study(
@@ -32,7 +32,7 @@ def study(
     data_dir: options.DataDir = None,
     body: options.Body = None,
     settings: options.Settings = None,
-    full: Annotated[bool, typer.Option("--full", help="The study's large version instead of the small one.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run the large version of the study.")] = False,
     plan: Plan = False,
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
@@ -82,7 +82,7 @@ def run(
     result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True))
     _show(console, result, out)
     if not any(arm.seeds for arm in result.arms.values()):
-        raise RunError(f"{out}: no run came to its end; what each said is in {out / 'logs'}")
+        raise RunError(f"{out}: no run finished; the log of each is in {out / 'logs'}")
 
 
 def _executor(name: str, jobs: int) -> "StudyExecutor":

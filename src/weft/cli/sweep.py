@@ -28,7 +28,7 @@ def sweep(
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Search over keys of a recipe. Started again, it goes on; started beside itself, it shares the work."""
+    """Search over keys of a recipe. Run it again to resume; run it several times in parallel to share the work."""
     options.require_folder(data_dir)
     from weft.report.live import SafeConsole
     from weft.sweep.config import load_sweep
@@ -78,7 +78,7 @@ class Terminal:
         from weft.foundation.content import toml_value
 
         values = "  ".join(f"{key}={toml_value(value)}" for key, value in claim.point.items())
-        again = " goes on" if claim.goes_on else ""
+        again = " resumes" if claim.goes_on else ""
         self.console.print(
             f"trial {claim.number:04d}{again} ({claim.number + 1} of {planned}): {values}",
             soft_wrap=True,

@@ -20,7 +20,7 @@ def train(
     seed: options.Seed = None,
     budget: options.Budget = None,
     device: options.Device = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in this folder stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint.")] = False,
     allow_trackers: Annotated[
         list[str] | None,
         typer.Option("--allow-tracker", metavar="URI", help="Let the recipe send its log to this address."),

@@ -46,7 +46,7 @@ class Dataset:
         labels: Labels,
         keep: Rows | None = None,
     ) -> None:
-        """`keep` are the file's rows that belong to this split; all of them unless said."""
+        """`keep` are the file's rows that belong to this split; Defaults to all rows."""
         self.task = task
         self.file = file
         self.reader = reader

@@ -33,7 +33,7 @@ class LabelColumn:
         return f"{self.file.source}: column {self.column!r}"
 
     def cells(self) -> pa.ChunkedArray:
-        """What stands in each row."""
+        """The label cell of each row."""
         return self.file.strings(self.column)
 
     def target(self, text: str, labels: Labels) -> Target | None:
@@ -102,7 +102,7 @@ class FlagColumns(LabelColumn):
         return pc.binary_join_element_wise(*(self.file.strings(name) for name in self.columns), BETWEEN)
 
     def names(self, kind: Kind) -> list[str]:  # noqa: ARG002
-        """The labels are the columns, in their order, whatever stands in them."""
+        """The labels are the columns, in their order, whatever their cells contain."""
         return list(dict.fromkeys(self.meanings))
 
     def require_names(self, declared: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What an export came to."""
+"""The result of an export."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

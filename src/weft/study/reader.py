@@ -1,4 +1,4 @@
-"""Reads what a study came to, for people who work in Python."""
+"""Reads the result of a study, for use in Python."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ class StudyFolder:
 
 
 def open_study(folder: str | Path) -> StudyFolder:
-    """What the study in a folder came to, to look at in Python."""
+    """Open the study in a folder."""
     path = Path(folder) / "study.json"
     if not path.is_file():
         raise UserError(f"{folder}: is not a study (it has no study.json); name a folder that `weft study` made")

@@ -1,4 +1,4 @@
-"""A file in, a file out. Stopped at any moment and started again, it goes on with the shards that are missing.
+"""Processes a file of any size in shards. Interrupted at any moment and started again, it processes the missing shards.
 
 The same input, model, work, output format and size of shards give the same bytes, however often the work was cut off.
 """
@@ -161,7 +161,7 @@ def _known(manifest: dict[str, Any]) -> Facts | None:
 @contextmanager
 def _stopping_kindly(parts: Parts) -> Iterator[None]:
     """Ctrl-C, SIGTERM and a full disk end with a word about what is kept. Any other end keeps it as well."""
-    kept = f"what is answered is kept in {parts.folder}: go on with the same command"
+    kept = f"what is answered is kept in {parts.folder}: run the same command to continue"
     try:
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     except ValueError:  # not in the main thread: whoever runs that thread handles signals

@@ -121,7 +121,7 @@ def test_stopped_and_started_again_gives_the_same_bytes(folder: Path, tmp_path: 
     job(folder, source, tmp_path / f"straight{ending}", work).run(Watch())
     output = tmp_path / f"out{ending}"
     for stop in (2, 1, 3):
-        with pytest.raises(Interrupted, match="what is answered is kept in .*parts: go on with the same command"):
+        with pytest.raises(Interrupted, match="what is answered is kept in .*parts: run the same command to continue"):
             job(folder, source, output, work).run(Watch(stop, ctrl_c))
         assert not output.exists()
     last = Watch()
