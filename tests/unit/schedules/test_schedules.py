@@ -301,7 +301,7 @@ def test_phases_follow_each_other_over_one_step() -> None:
     [
         (SequentialConfig(order=("a", "c")), "schedule.order: found a, c, expected each of a, b once"),
         (StaggeredConfig(first="c"), "schedule.first: found 'c', expected one of a, b"),
-        (StaggeredConfig(first_epochs=3), "schedule.first_epochs: found 3, but there are 3 epochs"),
+        (StaggeredConfig(first_epochs=3), "schedule.first_epochs: found 3, but the run has 3 epochs"),
     ],
 )
 def test_schedules_that_do_not_fit_the_tasks(chosen: ScheduleOptions, message: str) -> None:
