@@ -172,7 +172,7 @@ def test_the_text_has_the_scores_of_the_page(folder: Path, tmp_path: Path) -> No
 def test_labels_tell_runs_apart(tmp_path: Path) -> None:
     one, two = (write_run(tmp_path / name / "run", {"mood": TASKS["mood"]}) for name in ("a", "b"))
     assert [run.label for run in read_runs([one, two])] == ["a/run", "b/run"]
-    with pytest.raises(UserError, match="named twice"):
+    with pytest.raises(UserError, match="given twice"):
         read_runs([one, one])
 
 
