@@ -40,7 +40,7 @@ recipe = {
         "verdict": {
             "kind": "classification",
             "data": {"text": "review", "label": "verdict"},
-            "loss": "cross-entropy",  # or one of your own
+            "loss": {"use": "focal:FocalConfig", "gamma": 2.0},  # focal.py lies beside this file
         },
         "stars": {"kind": "regression", "range": [1, 5], "data": {"text": "review", "label": "stars"}},
     },
@@ -48,7 +48,8 @@ recipe = {
 
 # %% Train. In a notebook this shows a progress bar.
 splits = {"train": train, "dev": dev}
-model = weft.train(recipe, "runs/reviews", data={"verdict": splits, "stars": splits}, steps=4)
+data = {"verdict": splits, "stars": splits}
+model = weft.train(recipe, "runs/reviews", data=data, steps=4, trust_code=True)  # a loss of one's own is code that runs
 print(model)
 
 # %% Scores, and what the run logged: the last line of a cell is shown as a table

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.py"))
+FOLDER = Path(__file__).parents[2] / "docs" / "examples"
+MODULES = ("focal.py",)
+"""what the scripts import"""
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name not in MODULES)
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.name)
@@ -29,3 +32,8 @@ def test_an_example_runs(script: Path, tiny: Path, tmp_path: Path) -> None:
 
 def test_there_is_one() -> None:
     assert "notebook.py" in [script.name for script in EXAMPLES]
+
+
+def test_the_loss_is_the_one_of_the_page() -> None:
+    page = (FOLDER.parent / "extending.md").read_text(encoding="utf-8")
+    assert f"```python\n# focal.py\n{(FOLDER / 'focal.py').read_text(encoding='utf-8')}```" in page
