@@ -190,7 +190,7 @@ def build_step(
         network,
         {name: task.train for name, task in data.items()},
         build_optimizer(network, weighting, recipe.optimizer, modes),
-        Methods(weighting, surgery, factors, [penalty.build() for penalty in recipe.penalties]),
+        Methods(weighting, surgery, factors, penalties),
         Numerics(device, recipe.optimizer.precision, recipe.optimizer.clip),
         seed=recipe.seed,
         log=recipe.log,
