@@ -108,6 +108,8 @@ def build_task(
     class_weights: Tensor | None = None,
 ) -> Task:
     """Build a task's modules with a randomly initialized head; `shared` collects the modules that heads share."""
+    if config.reading != "single" and config.data.text2 is None:
+        raise UserError(f"tasks.{name}.data.text2: is missing; the reading {config.reading!r} needs two texts")
     if config.reading == "single" and config.data.text2 is not None:
         raise UserError(
             f"tasks.{name}.reading: 'single' would ignore the column {config.data.text2!r} that data.text2 names; "
