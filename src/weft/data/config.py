@@ -71,7 +71,7 @@ class DataConfig(Config):
     as a text without words). Defaults to error, or to skip if `on_bad_rows` is skip."""
     hub: str | None = None
     """Data set of the Hugging Face hub, such as "nyu-mll/glue:qqp". `train`, `dev` and `test` then name its splits."""
-    given: tuple[Literal["train", "dev", "test"], ...] = ()
+    given: tuple[Literal["train", "dev", "test"], ...] | None = None
     """Set by weft: the splits whose rows were given in Python, by `weft.train(..., data=...)`."""
     preset: str | None = None
     """Set by weft: the preset whose files are searched in --data-dir."""

@@ -19,7 +19,7 @@ from weft.kinds.labels import Labels
 
 def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:
     """A split's file: relative to `base` (the recipe's folder), in --data-dir for a preset, or from the hub."""
-    if split in config.given:
+    if split in (config.given or ()):
         raise UserError(
             f"tasks.{task}.data.{split}: these rows were given in Python and are in no file. Give them again, "
             f"weft.train(..., data={{{task!r}: {{{split!r}: ...}}}}) or model.evaluate(files={{{task!r}: ...}}), "
