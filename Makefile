@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: venv demo demo-locked test test-all lint docs sbom audit clean
+.PHONY: venv demo demo-locked test test-all lint docs docs-site sbom audit clean
 
 venv: $(VENV)/.for-tests
 
@@ -62,9 +62,21 @@ test-all: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 docs: venv
+	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/rooms.py
 	$(BIN)/python docs/reports.py
 	$(BIN)/python docs/seeds.py
 
+# The documentation as a site in site/, which opens from disk. Only the installation needs a network.
+SITE := $(VENV)-site
+$(SITE)/.done: docs/requirements.txt
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement docs/requirements.txt
+	touch $@
+
+docs-site: $(SITE)/.done
+	$(SITE)/bin/python docs/website.py
+
 clean:
-	rm -rf $(VENV) $(LOCKED) $(TOOLS) sbom.json build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info runs
+	rm -rf $(VENV) $(LOCKED) $(TOOLS) $(SITE) site sbom.json build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

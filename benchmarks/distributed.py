@@ -25,8 +25,8 @@ ABOUT = {"two_vs_one": "tokens per second of one process for each core against o
 
 def work(data_dir: Path | None, steps: int) -> None:
     """One of the processes: trains, and the first one prints what it measured."""
-    from weft.experiment import assemble
-    from weft.recipe import load_recipe
+    from weft.build import assemble
+    from weft.recipes.recipe import load_recipe
     from weft.training.distributed import join
 
     name, settings = recipe_for(data_dir)

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from sides import Ratio, alternate, recipe_for, show
 
-from weft.experiment import Assembly, assemble
-from weft.recipe import load_recipe
+from weft.build import assemble
+from weft.recipes.assembly import Assembly
+from weft.recipes.recipe import load_recipe
 
 ABOUT = {
     "pcgrad_vs_apart": "seconds of a step against gradients kept apart and summed",

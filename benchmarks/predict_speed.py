@@ -30,11 +30,11 @@ from sides import Ratio, alternate, show
 
 import weft
 from weft.data.config import PRESETS
-from weft.deliverable import read_settings
 from weft.export import export
 from weft.export.onnx import seal
 from weft.export.quantize import to_int8
-from weft.recipe import load_recipe
+from weft.recipes.recipe import load_recipe
+from weft.runs.model_folder import read_settings
 
 SAME = 1e-5
 """how far two sides' answers may be apart at most"""
@@ -76,7 +76,7 @@ class Bench:
     @cached_property
     def task(self) -> str:
         """the model's first task on single texts"""
-        return next(name for name, task in self.model.recipe.tasks.items() if task.reading == "single")
+        return next(name for name, task in self.model.config.tasks.items() if task.reading == "single")
 
     def exported(self, to: str) -> Path:
         folder = self.workplace / to
@@ -92,7 +92,7 @@ class Bench:
     def onnx_int8(self) -> weft.Model:
         folder = self.workplace / "int8"
         shutil.copytree(self.exported("onnx"), folder)
-        for reading in {task.reading for task in self.model.recipe.tasks.values()} & {"single", "cross", "concat"}:
+        for reading in {task.reading for task in self.model.config.tasks.values()} & {"single", "cross", "concat"}:
             to_int8(folder / f"{reading}.onnx", self.model.network.body.shape.layers)
         seal(folder, read_settings(self.exported("onnx")), {"to": "onnx", "quantize": "int8"})
         return weft.load(folder)
@@ -115,7 +115,7 @@ class Bench:
             by_name = [{one["label"]: one["score"] for one in answer} for answer in answers]
             return np.array([[answer[name] for name in names] for answer in by_name])
 
-        return Side(lambda: theirs(texts, batch_size=32, max_length=self.model.recipe.max_length), read)
+        return Side(lambda: theirs(texts, batch_size=32, max_length=self.model.config.max_length), read)
 
 
 def vs_pipeline(bench: Bench) -> Pair:

@@ -27,10 +27,10 @@ from tests.texts import WORDS
 from tests.tiny import write_body
 
 from weft.api import Quiet, train
-from weft.bulk.job import Job
-from weft.bulk.work import Answers
-from weft.model import load
-from weft.recipe import parse_recipe
+from weft.inference.bulk.job import BulkJob
+from weft.inference.bulk.work import Answers
+from weft.inference.model import load
+from weft.recipes.recipe import parse_recipe
 from weft.training.checkpoint import Progress
 
 WORKS = ("train", "evaluate", "predict")
@@ -77,7 +77,7 @@ def work_on(work: str, place: Path, rows: int) -> dict[str, float]:
     if work == "evaluate":
         load(model).evaluate(files={"mood": file})
     else:
-        Job(model, Answers("mood"), file, place / f"answers-{rows}.parquet").run(clock)
+        BulkJob(model, Answers("mood"), file, place / f"answers-{rows}.parquet").run(clock)
     return {"seconds": time.process_time() - begin}
 
 

@@ -141,7 +141,7 @@ def make_requests(model: weft.Model) -> "itertools.cycle[bytes]":
     draw = random.Random(1)
     for own in rows.values():
         draw.shuffle(own)
-    tasks = itertools.cycle(model.recipe.tasks.items())
+    tasks = itertools.cycle(model.config.tasks.items())
     sources = {count: itertools.cycle(own) for count, own in rows.items()}
     requests = []
     for task, config in itertools.islice(tasks, sum(map(len, rows.values()))):

@@ -1,11 +1,13 @@
 """Training speed beside Hugging Face's Trainer and sentence-transformers: the same body, examples, steps and dropout.
 
     python benchmarks/train_speed.py [--data-dir DIR] [--steps 20] [--rounds 3]
+    python benchmarks/train_speed.py --shape bert-base|roberta-base|modernbert-base|deberta-v3-small [...]
 
 Examples per second. The Trainer gets what it does best by itself: dynamic padding to the longest text of a batch and
 fused AdamW; a second Trainer also groups texts by length. Each of its steps holds the same 48 examples as a step of
 weft's (the grouping one: as many, of any task). share_of_matmul is weft's useful arithmetic, 6 x (weights of the
 body's matrices) x real tokens, against what torch's matrix multiply reaches on these shapes in the same run.
+With --shape the body has random weights, and sentence-transformers is left out.
 """
 
 import argparse
@@ -19,15 +21,19 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
+from shapes import SHAPES, write_shape
 from sides import Ratio, alternate, recipe_for, show
 from torch import nn
 from torch.utils.data import Dataset as TorchDataset
 from transformers import TrainerCallback
 
-from weft.experiment import Assembly, assemble
-from weft.nn.source import find_body
-from weft.recipe import load_recipe
-from weft.types import Part
+from weft.bodies.body import Body
+from weft.bodies.source import find_body
+from weft.bodies.weights import load_body
+from weft.build import assemble
+from weft.foundation.values import Part
+from weft.recipes.assembly import Assembly
+from weft.recipes.recipe import load_recipe
 
 ABOUT = {
     "vs_trainer_default": "examples/s against the Trainer with dynamic padding",
@@ -105,20 +111,24 @@ def collate(items: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
 
 
 class PlainMultitask(nn.Module):
-    """transformers' BertModel, mean pooling and one linear head per task, as a user of the Trainer would write it."""
+    """transformers' own body, mean pooling and one linear head per task, as a user of the Trainer would write it."""
 
     def __init__(self, folder: Path, outputs: list[int], dropout: float) -> None:
         super().__init__()
-        from transformers import BertModel
+        from transformers import AutoModel
 
-        self.body = BertModel.from_pretrained(folder, add_pooling_layer=False)
+        body = load_body(folder)
+        without_pooler = {} if body.pooler is None else {"add_pooling_layer": False}
+        self.body = AutoModel.from_pretrained(folder, **without_pooler)
+        self.has_types = body.has_segments
         self.dropout = nn.Dropout(dropout)
         self.heads = nn.ModuleList(nn.Linear(self.body.config.hidden_size, n) for n in outputs)
 
     def forward(
         self, input_ids: Any, token_type_ids: Any, attention_mask: Any, task: Any, labels: Any
     ) -> dict[str, Any]:
-        hidden = self.body(input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids).last_hidden_state
+        types = {"token_type_ids": token_type_ids} if self.has_types else {}
+        hidden = self.body(input_ids, attention_mask=attention_mask, **types).last_hidden_state
         mask = attention_mask[..., None].to(hidden.dtype)
         pooled = self.dropout((hidden * mask).sum(1) / mask.sum(1))
         total = pooled.new_zeros(())
@@ -200,9 +210,13 @@ def sentence_transformers_side(folder: Path, pairs: Assembly, steps: int) -> flo
     return 16 * steps / (clock.end - clock.start)
 
 
-def matmul_rate(tokens: int, width: int, inner: int) -> float:
+def products(body: Body) -> list[tuple[int, int]]:
+    """(inputs, outputs) of the linear layers of one layer."""
+    return [(m.in_features, m.out_features) for m in body.layers[0].modules() if isinstance(m, nn.Linear)]
+
+
+def matmul_rate(tokens: int, shapes: list[tuple[int, int]]) -> float:
     """Floating-point operations per second on the products of one layer, forward and backward."""
-    shapes = [(width, 3 * width), (width, width), (width, inner), (inner, width)]
     x = {n: torch.randn(tokens, n) for n in {a for a, _ in shapes} | {b for _, b in shapes}}
     weights = [torch.randn(b, a) for a, b in shapes]
     best = 0.0
@@ -222,51 +236,66 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shape", choices=list(SHAPES))
     options = parser.parse_args()
+    if options.shape is None:
+        compare(options, find_body("packaged:minilm-l6"))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        compare(options, write_shape(options.shape, Path(folder)))
+
+
+def compare(options: argparse.Namespace, folder: Path) -> None:
     name, settings = recipe_for(options.data_dir)
-    folder = find_body("packaged:minilm-l6")
-    made = assemble(load_recipe(name, settings=settings, data_dir=options.data_dir))
-    bi = ["tasks.similarity.reading=bi", "tasks.similarity.head=cosine", "tasks.similarity.pooling=mean", "dropout=0"]
-    pairs = assemble(
-        load_recipe(
-            name,
-            settings=[*settings, *bi, 'schedule={ name = "sequential", tasks = ["similarity"] }'],
-            data_dir=options.data_dir,
-        )
-    )
+    made = assemble(load_recipe(name, settings=settings, data_dir=options.data_dir, body=str(folder)))
+    body = made.network.body
     rates: dict[str, list[float]] = {"tokens": [], "matmul": []}
-    shape = made.network.body.shape
 
     def ours() -> float:
         examples, tokens = weft_side(made, options.steps)
         rates["tokens"].append(tokens)
-        rates["matmul"].append(matmul_rate(1400, shape.width, shape.inner))
+        rates["matmul"].append(matmul_rate(1400, products(body)))
         return examples
 
-    measured = alternate(
-        {
-            "weft": ours,
-            "trainer_default": lambda: trainer_side(folder, made, options.steps, grouped=False),
-            "trainer_grouped": lambda: trainer_side(folder, made, options.steps, grouped=True),
+    sides = {
+        "weft": ours,
+        "trainer_default": lambda: trainer_side(folder, made, options.steps, grouped=False),
+        "trainer_grouped": lambda: trainer_side(folder, made, options.steps, grouped=True),
+    }
+    if options.shape is None:
+        pairs = assemble_pairs(options, name, settings)
+        sides |= {
             "weft_pairs": lambda: weft_side(pairs, options.steps)[0],
             "sentence_transformers": lambda: sentence_transformers_side(folder, pairs, options.steps),
-        },
-        options.rounds,
-    )
-    matrices = shape.layers * (4 * shape.width**2 + 2 * shape.width * shape.inner)
+        }
+    measured = alternate(sides, options.rounds)
+    matrices = body.shape.layers * sum(inputs * outputs for inputs, outputs in products(body))
     useful = [6 * matrices * tokens for tokens in rates["tokens"]]
     ratios = {
         "vs_trainer_default": Ratio.of(measured["weft"], measured["trainer_default"]),
         "vs_trainer_grouped": Ratio.of(measured["weft"], measured["trainer_grouped"]),
-        "vs_sentence_transformers": Ratio.of(measured["weft_pairs"], measured["sentence_transformers"]),
         "share_of_matmul": Ratio.of(useful, rates["matmul"]),
     }
+    if options.shape is None:
+        ratios["vs_sentence_transformers"] = Ratio.of(measured["weft_pairs"], measured["sentence_transformers"])
     further = {
         "examples_per_second": {name: round(max(rounds), 1) for name, rounds in measured.items()},
         "useful_gflops": round(max(useful) / 1e9, 1),
         "matmul_gflops": round(max(rates["matmul"]) / 1e9, 1),
     }
     show(ratios, ABOUT, further)
+
+
+def assemble_pairs(options: argparse.Namespace, name: str, settings: list[str]) -> Assembly:
+    """The similarity task alone, on vectors of each text."""
+    bi = ["tasks.similarity.reading=bi", "tasks.similarity.head=cosine", "tasks.similarity.pooling=mean", "dropout=0"]
+    return assemble(
+        load_recipe(
+            name,
+            settings=[*settings, *bi, 'schedule={ name = "sequential", tasks = ["similarity"] }'],
+            data_dir=options.data_dir,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from weft.library import Open, Report, Shipped, library, reports
+from weft.recipes.library import Open, Report, Shipped, library, reports
 
 HEAD = """# The five reports
 
-Each row of the published tables is a recipe that can be run by its id. This page is written from the recipes (`make
+Each row of the published tables is a recipe that you can run by its id. This page is generated from the recipes (`make
 docs`).
 
 ```console
@@ -15,25 +15,25 @@ $ weft recipes 4-sft > mine.toml
 ```
 
 `weft recipes ID` prints a recipe ready to copy, with the published figures and with a note wherever its report is
-silent or contradicts itself. `weft train ID -o RUN --data-dir DIR` runs it on files in the layout of Stanford's
+ambiguous or contradicts itself. `weft train ID -o RUN --data-dir DIR` runs it on files in the layout of Stanford's
 CS224N project; `--body`, `--set` and `--seed` change it, and `--budget steps=200` scales it to a small machine:
-rates, phases and warm-up keep their shares, and it is scored only at the end. All rows start from BERT base, as the
-reports do; `--body packaged:minilm-l6` is the one that is at hand offline. Rows that name layers 6 to 11 need a
+learning rates, phases and warm-up are scaled with it, and it is evaluated only at the end. All rows start from BERT
+base, as the reports do; `--body packaged:minilm-l6` is available offline. Rows that name layers 6 to 11 need a
 body of twelve layers.
 
-The figures are what the reports printed, on one seed each and under settings of their own: facts to compare with,
-not results of weft's. Reports 1 and 4 count an overall score as (sentiment + paraphrase + (1 + similarity) / 2) /
+The figures are the reports' own, from one seed each and under their own settings. They are for comparison; weft did
+not produce them. Reports 1 and 4 define the overall score as (sentiment + paraphrase + (1 + similarity) / 2) /
 3; report 2's is a plain mean.
 """
 
 
 OPEN = """
-## Readings that are still open
+## Open questions
 
-What no report and no public code settles, how the recipes read it, and why it stays open. Everything else that the
+Details that no report and no public code defines, how the recipes interpret them, and why. Everything else that the
 recipes add to the reports' texts is listed with its source in each report's section.
 
-| report | rows | question | read as | why it is open |
+| report | rows | question | interpretation | why it is open |
 | --- | --- | --- | --- | --- |
 """
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from weft.evaluation.truth import Truth
+from weft.kinds import KINDS
+from weft.kinds.truth import Truth
 from weft.study.claims import judge
 from weft.study.format import Claim
 from weft.study.outcomes import Outcomes, RunOutcome, TaskOutcome
@@ -40,7 +41,7 @@ def simulate(
             hard = np.sqrt(SHARED) * shared + np.sqrt(OF_ARM) * of_arm
             hard += np.sqrt(1 - SHARED - OF_ARM) * draw.normal(size=rows)
             answers = np.where(hard < stats.norm.ppf(reached), targets, 1 - targets)
-            task = TaskOutcome(Truth("classification", targets, 2), np.eye(2)[answers], ("accuracy",))
+            task = TaskOutcome(Truth(KINDS["classification"], targets, 2), np.eye(2)[answers], ("accuracy",))
             runs[arm, seed] = RunOutcome({"t": task}, {}, {"seconds": 1.0, "tokens": 1.0, "peak_memory": 1.0}, {})
     return Outcomes(runs)
 

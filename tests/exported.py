@@ -8,11 +8,11 @@ import torch
 
 from tests.texts import WORDS
 from tests.tiny import recipe_content, write_body
-from weft.deliverable import save_model
-from weft.experiment import assemble
-from weft.recipe import parse_recipe
-from weft.tasks.engine import TorchEngine
-from weft.training.trainer import evaluate
+from weft.build import assemble
+from weft.inference.engine import TorchEngine
+from weft.inference.evaluate import evaluate
+from weft.recipes.recipe import parse_recipe
+from weft.runs.model_folder import save_model
 
 MAX_LENGTH = 128
 LENGTHS = (1, 2, 3, 5, 9, 17, 33, 60, 90, 126, 200)
@@ -23,8 +23,9 @@ SECONDS = [" ".join(WORDS[(5 * n + 3 * k) % len(WORDS)] for k in range(1 + (n * 
 
 def write_model(tiny: Path, folder: Path, tasks: dict[str, dict[str, Any]], **changes: Any) -> Path:
     """A model folder. A task names the one of `recipe_content` that it starts `like`, and what it changes."""
-    body = write_body(folder / "body", positions=MAX_LENGTH)
-    content = recipe_content(tiny, body=str(body), max_length=MAX_LENGTH, **changes)
+    if "body" not in changes:
+        changes |= {"body": str(write_body(folder / "body", positions=MAX_LENGTH)), "max_length": MAX_LENGTH}
+    content = recipe_content(tiny, **changes)
     known = content["tasks"]
     content["tasks"] = {
         name: known[own["like"]] | {k: v for k, v in own.items() if k != "like"} for name, own in tasks.items()

@@ -18,19 +18,23 @@ from pathlib import Path
 from typing import Any
 
 import weft.api
-import weft.bulk.job
-import weft.check
 import weft.cli
 import weft.cli.bulk
 import weft.cli.terminal
 import weft.data.tables
-import weft.model
-import weft.proposal.writer
+import weft.inference.bulk.job
+import weft.inference.model
+import weft.recipes.check
+import weft.recipes.init.writer
+import weft.report.live
 import weft.report.page
-from weft import deliverable, experiment
-from weft.bulk import executors, parts
 from weft.evaluation import bootstrap
-from weft.training import checkpoint, run_folder, trainer
+from weft.inference import evaluate
+from weft.inference.bulk import executors, parts
+from weft.run import train_run
+from weft.runs import folder as run_folder
+from weft.runs import model_folder
+from weft.training import checkpoint
 from weft.training.step import Step
 
 # phase -> (who holds the function, its name): the run is killed when the n-th call of it has been made
@@ -38,10 +42,10 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "step": [(Step, "_backward")],
     "between steps": [(run_folder.RunFolder, "log")],
     "checkpoint": [(checkpoint, "sync")],
-    "evaluation": [(trainer, "run_over")],
+    "evaluation": [(evaluate, "run_over")],
     "answering a shard": [(executors.Answerer, "__call__")],
     "saving a shard": [(parts, "sync")],
-    "saving the model": [(deliverable, "save_weights"), (run_folder, "sync")],
+    "saving the model": [(model_folder, "save_weights"), (run_folder, "sync")],
 }
 
 
@@ -104,7 +108,7 @@ def run(request: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    assert experiment  # imported for its own sake, like the commands' modules above
+    assert train_run  # imported for its own sake, like the commands' modules above
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -145,7 +145,7 @@ CASES = [
         "pairs.tsv",
         two_texts,
         {"pairs": ("classification", ["origin text", "zweiter"], "Quality")},
-        says=("doubt: tasks.pairs: 'origin text', 'zweiter' are alike in length and vocabulary",),
+        says=("doubt: tasks.pairs: 'origin text', 'zweiter' have similar length and vocabulary",),
         doubts=1,
     ),
     Case(

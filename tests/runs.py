@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.texts import WORDS
-from weft.data.labels import Labels
-from weft.evaluation.metrics import DEFAULTS, overall, score
 from weft.evaluation.plane import principal_axes
+from weft.foundation.records import to_json
+from weft.kinds import KINDS
+from weft.kinds.labels import Labels
+from weft.kinds.metrics import overall, score
+from weft.runs.records import RunResult
 
 FIVE = ("very bad", "bad", "so-so", "good", "very good")
 TASKS: dict[str, dict[str, Any]] = {
@@ -51,7 +54,7 @@ def write_run(
     if predictions:
         (folder / "predictions").mkdir()
         (folder / "model").mkdir()
-        saved = {name: vars(own) | {"names": list(own.names)} for name, own in labels.items()}
+        saved = {name: own.content() for name, own in labels.items()}
         (folder / "model" / "weft.json").write_text(json.dumps({"labels": saved}), encoding="utf-8")
         for name, task in tasks.items():
             _write_predictions(
@@ -59,20 +62,25 @@ def write_run(
             )
     if finished:
         best = [record for record in records if record.get("best")][-1]
-        result = {
-            "name": folder.name,
-            "seconds": 42.0,
-            "steps": STEPS,
-            "parameters": 1_234_567,
-            "dev": best["dev"],
-            "overall": best["overall"],
-        }
-        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+        result = RunResult(
+            name=folder.name,
+            seed=seed,
+            steps=STEPS,
+            best_step=best["step"],
+            best_epoch=best["epoch"],
+            dev=best["dev"],
+            overall=best["overall"],
+            seconds=42.0,
+            tokens=500 * STEPS,
+            parameters=1_234_567,
+            peak_memory=10**9,
+        )
+        (folder / "result.json").write_text(to_json(result), encoding="utf-8")
     return folder
 
 
 def measured(task: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(task.get("metrics", DEFAULTS[task["kind"]]))
+    return tuple(task.get("metrics", KINDS[task["kind"]].default_metrics))
 
 
 def _labels(task: dict[str, Any]) -> Labels:
@@ -165,7 +173,7 @@ def _write_predictions(path: Path, task: dict[str, Any], labels: Labels, answers
     columns: dict[str, Any] = {"row": list(range(rows)), "text": first}
     if task.get("reading", "single") != "single":
         columns["text2"] = first[::-1]
-    if labels.is_numeric:
+    if labels.kind.has_numbers:
         columns |= {"label": targets, "prediction": predictions}
     else:
         shown = [

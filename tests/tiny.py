@@ -11,9 +11,10 @@ from safetensors.torch import save_file
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from tests.texts import WORDS
-from weft.nn.body import Body, BodyShape
-from weft.nn.weights import to_hugging_face, write_config
-from weft.recipe import Recipe, parse_recipe
+from weft.bodies.body import Body
+from weft.bodies.shape import BodyShape
+from weft.bodies.weights import to_hugging_face, write_config
+from weft.recipes.recipe import Recipe, parse_recipe
 
 GOOD = ["lovely", "warm", "brilliant", "tender", "bright"]
 BAD = ["dull", "cold", "clumsy", "bitter", "grey"]
@@ -48,7 +49,7 @@ def write_body(folder: Path, layers: int = 2, width: int = 16, dropout: float = 
         torch.manual_seed(3)
         body = Body(shape)
     state = {name: p.detach() for name, p in body.named_parameters()}
-    save_file(to_hugging_face(state, layers), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(to_hugging_face(state, shape), folder / "model.safetensors", metadata={"format": "pt"})
     write_config(shape, folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""weft fine-tunes one BERT body on many sentence tasks at once.
+"""weft fine-tunes one encoder on many sentence tasks at once.
 
 >>> import weft
 >>> weft.train("multitask", out="runs/first", data_dir="data")  # doctest: +SKIP
@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.api import embed_file, predict_file, train
-    from weft.errors import Interrupted, RunError, UserError
-    from weft.model import Model, Prediction, load
-    from weft.recipe import Recipe, load_recipe
-    from weft.training.trainer import Evaluation
+    from weft.evaluation.scoring import Evaluation
+    from weft.foundation.errors import Interrupted, RunError, UserError
+    from weft.inference.model import Model, load
+    from weft.inference.prediction import Prediction
+    from weft.recipes.recipe import Recipe, load_recipe
+    from weft.runs.reader import Run, open_run
+    from weft.study.reader import StudyFolder, open_study
 
     __version__: str
 
@@ -20,15 +23,19 @@ _HOMES = {
     "train": "weft.api",
     "predict_file": "weft.api",
     "embed_file": "weft.api",
-    "load": "weft.model",
-    "Model": "weft.model",
-    "Prediction": "weft.model",
-    "Evaluation": "weft.training.trainer",
-    "Recipe": "weft.recipe",
-    "load_recipe": "weft.recipe",
-    "UserError": "weft.errors",
-    "RunError": "weft.errors",
-    "Interrupted": "weft.errors",
+    "load": "weft.inference.model",
+    "Model": "weft.inference.model",
+    "Prediction": "weft.inference.prediction",
+    "Evaluation": "weft.evaluation.scoring",
+    "Run": "weft.runs.reader",
+    "open_run": "weft.runs.reader",
+    "StudyFolder": "weft.study.reader",
+    "open_study": "weft.study.reader",
+    "Recipe": "weft.recipes.recipe",
+    "load_recipe": "weft.recipes.recipe",
+    "UserError": "weft.foundation.errors",
+    "RunError": "weft.foundation.errors",
+    "Interrupted": "weft.foundation.errors",
 }
 __all__ = [
     "Evaluation",
@@ -36,12 +43,16 @@ __all__ = [
     "Model",
     "Prediction",
     "Recipe",
+    "Run",
     "RunError",
+    "StudyFolder",
     "UserError",
     "__version__",
     "embed_file",
     "load",
     "load_recipe",
+    "open_run",
+    "open_study",
     "predict_file",
     "train",
 ]

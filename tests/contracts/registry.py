@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from weft.variants import Config
+from weft.foundation.config import Config
 
 
 def variants(registry: Any) -> dict[str, type[Config]]:

@@ -10,8 +10,9 @@ import torch
 from tests.contracts.registry import variants
 from tests.tiny import recipe_content
 from weft import UserError
-from weft.experiment import Assembly, assemble, build_plan, build_step
-from weft.recipe import Recipe, parse_recipe
+from weft.build import assemble, build_plan, build_step
+from weft.recipes.assembly import Assembly
+from weft.recipes.recipe import Recipe, parse_recipe
 from weft.schedules import ScheduleConfig
 from weft.surgery import SurgeryConfig
 from weft.weighting import WeightingConfig
@@ -54,7 +55,7 @@ def test_every_triple(tiny: Path, base: Assembly, schedule: str, surgery: str) -
             with pytest.raises(UserError) as error:
                 build_step(recipe, base.data, base.network, plan, torch.device("cpu"), dict.fromkeys(recipe.tasks, 1.0))
             assert str(error.value).startswith(expected)
-            assert "one task each" in str(error.value)
+            assert "only one task;" in str(error.value)
             continue
         step = build_step(recipe, base.data, base.network, plan, torch.device("cpu"), dict.fromkeys(recipe.tasks, 1.0))
         base.network.train()
@@ -68,8 +69,14 @@ def test_every_triple(tiny: Path, base: Assembly, schedule: str, surgery: str) -
     ("changes", "message"),
     [
         ({"surgery": "pcgrad", "trainable": "frozen"}, "works on the body's gradients, but the body is frozen"),
-        ({"log": {"conflicts_every": 1}, "schedule": "sequential"}, "there can be no conflict to log: the steps of"),
-        ({"log": {"conflicts_every": 1}, "trainable": "frozen"}, "there can be no conflict to log: the body is frozen"),
+        (
+            {"log": {"conflicts_every": 1}, "schedule": "sequential"},
+            "there are no gradient conflicts to log: each step of",
+        ),
+        (
+            {"log": {"conflicts_every": 1}, "trainable": "frozen"},
+            "there are no gradient conflicts to log: the body is frozen",
+        ),
     ],
 )
 def test_methods_that_could_never_act(tiny: Path, changes: dict[str, Any], message: str) -> None:
@@ -87,4 +94,4 @@ def test_one_task_has_nothing_to_combine(tiny: Path) -> None:
 def test_surgery_may_act_in_one_phase_alone(tiny: Path) -> None:
     phases = [{"epochs": 1, "schedule": "independent", "trainable": "frozen"}, {"epochs": 2}]
     made = assemble(parse_recipe(recipe_content(tiny, epochs=3, phases=phases, surgery="pcgrad"), "phases"))
-    assert replace(made).step.surgery is not None
+    assert replace(made).step.methods.surgery is not None

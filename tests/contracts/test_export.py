@@ -104,7 +104,7 @@ def exported(model_folder: Path, to: str) -> tuple[Path, Outcome]:
 
 def answers(model: weft.Model, task: str) -> np.ndarray:
     """[n, classes] or [n, 1]"""
-    second = None if model.recipe.tasks[task].reading == "single" else SECONDS
+    second = None if model.config.tasks[task].reading == "single" else SECONDS
     found = model.predict(task, TEXTS, second)
     return np.array([[p.score] if p.probabilities is None else list(p.probabilities.values()) for p in found])
 
@@ -143,7 +143,7 @@ def test_transformers_agrees(model: weft.Model, transformers: tuple[Path, Outcom
     classify = pipeline(
         "text-classification", model=str(out / task), truncation=True, top_k=None, trust_remote_code=own_code
     )
-    single = model.recipe.tasks[task].reading == "single"
+    single = model.config.tasks[task].reading == "single"
     inputs: Any = TEXTS if single else [{"text": a, "text_pair": b} for a, b in zip(TEXTS, SECONDS, strict=True)]
     expected = answers(model, task)
     assert expected.std(axis=0).max() > 1e-3, "answers that are all alike would agree with anything"
@@ -189,7 +189,7 @@ def test_sentence_transformers_agrees_or_refuses(
         assert "use --to " in outcome.skipped[task]
         assert not (out / task).exists()
         return
-    if model.recipe.tasks[task].reading == "bi":
+    if model.config.tasks[task].reading == "bi":
         encoder = SentenceTransformer(str(out / task), device="cpu", local_files_only=True)
         expected = model.embed(TEXTS, task)
         for batch_size in (1, 4):
@@ -227,7 +227,7 @@ def test_what_fits_where(transformers: tuple[Path, Outcome], sentence_transforme
 
 @pytest.mark.parametrize("name", variants(LossConfig))
 def test_the_function_that_a_loss_names_is_how_it_reads(name: str) -> None:
-    from weft.data.labels import Labels
+    from weft.kinds.labels import Labels
 
     kinds = [
         Labels("classification", ("a", "b")),

@@ -1,21 +1,25 @@
-"""Small inputs and hand-checkable outputs of every pooling, head, loss and weighting, in one place."""
+"""Small inputs and hand-checkable outputs of every kind of label, pooling, head, loss and weighting, in one place."""
 
 import math
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
 from tests.contracts.registry import variants
-from weft.data.labels import Labels
+from weft.bodies.body import Body
+from weft.bodies.shape import BodyShape
+from weft.foundation.values import Encoded
+from weft.kinds import KINDS
+from weft.kinds.labels import Labels
 from weft.losses import LossConfig
-from weft.nn.body import Body, BodyShape
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.base import HeadShape
 from weft.nn.pooling import PoolingConfig
 from weft.penalties import PenaltyConfig
 from weft.penalties.base import OutputPenalty
 from weft.surgery import SurgeryConfig
-from weft.types import Encoded
 from weft.weighting import WeightingConfig
 
 THREE = Labels("classification", ("a", "b", "c"))
@@ -39,6 +43,49 @@ LOSSES = {
     "dual-objective": (THREE, None, [[0.0, 0.0, 0.0]], [1], [3 * math.log(2)], THIRD),
     # -log(2/3) times the distances 1 and 2 to the power 1.5
     "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
+}
+
+
+class KindRow(NamedTuple):
+    labels: Labels
+    cells: list[str]
+    targets: list[object]
+    """of these cells"""
+    value: object
+    """a model's answer for one row"""
+    answer: tuple[object, float, object]
+    """what it says: label, score, probabilities"""
+
+
+KIND_ROWS = {
+    "classification": KindRow(
+        Labels("classification", ("no", "yes", "maybe")),
+        ["no", " maybe", "yes", "no"],
+        [0, 2, 1, 0],
+        [0.25, 0.5, 0.25],
+        ("yes", 0.5, {"no": 0.25, "yes": 0.5, "maybe": 0.25}),
+    ),
+    "ordinal": KindRow(
+        Labels("ordinal", ("1", "2", "3")),
+        ["3", "1.0", "2", "1"],
+        [2, 0, 1, 0],
+        [0.75, 0.25, 0.0],
+        ("1", 0.75, {"1": 0.75, "2": 0.25, "3": 0.0}),
+    ),
+    "multilabel": KindRow(
+        Labels("multilabel", ("a", "b", "c")),
+        ["b; a", "", "c", '["a"]'],
+        [[1, 1, 0], [0, 0, 0], [0, 0, 1], [1, 0, 0]],
+        [0.75, 0.25, 1.0],
+        (["a", "c"], 1.0, {"a": 0.75, "b": 0.25, "c": 1.0}),
+    ),
+    "regression": KindRow(
+        Labels("regression", low=1, high=5, scaled=True),
+        ["1", "5.0", "2.5", "4"],
+        [0, 1, 0.375, 0.75],
+        0.25,
+        (None, 2, None),
+    ),
 }
 
 # pooling: two sequences, [1 2], [3 4], [5 6] and [7 8] -> vectors
@@ -93,6 +140,15 @@ SURGERIES = {
     "imtl-g": (TWO, [0.0767, 1.0, 1.0]),
     "aligned-mtl": (TWO, [0.2133, 0.9673, 0.9673]),
 }
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds(name: str) -> None:
+    row = KIND_ROWS[name]
+    kind = row.labels.kind
+    assert kind is KINDS[name]
+    assert [kind.target(cell, row.labels) for cell in row.cells] == row.targets
+    assert kind.answer(row.labels, np.array(row.value)) == row.answer
 
 
 @pytest.mark.parametrize("name", variants(LossConfig))

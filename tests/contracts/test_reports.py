@@ -8,8 +8,8 @@ import torch
 from torchjd.aggregation import PCGradWeighting
 
 from tests.tiny import write_body
-from weft.data.labels import Labels
-from weft.experiment import build_network, build_plan, build_rates, layer_factors
+from weft.build import build_plan, layer_factors
+from weft.kinds.labels import Labels
 from weft.losses.binary_cross_entropy import BinaryCrossEntropy
 from weft.losses.dual_objective import DualObjective
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine
@@ -19,9 +19,11 @@ from weft.nn.pooling.lstm import Lstm
 from weft.nn.pooling.mean import Mean
 from weft.nn.pooling.pooler import Pooler
 from weft.penalties.norms import Norm
-from weft.recipe import Recipe, load_recipe
+from weft.recipes.assembly import learning_rates
+from weft.recipes.recipe import Recipe, load_recipe
 from weft.regularizers.smart import Smart
 from weft.schedules.plan import Plan
+from weft.tasks.building import build_network
 from weft.tasks.network import Network
 from weft.training.optimizer import build_optimizer
 from weft.training.trainable import set_trainable
@@ -66,7 +68,7 @@ def test_0_b1_trains_sentiment_s_head_alone(body: Path) -> None:
     assert {task for step in (0, 5000, built.plan.steps - 1) for task, _ in built.batches(step)} == {"sentiment"}
     set_trainable(built.network, built.recipe.modes()[0])
     assert not any(p.requires_grad for p in built.network.body.parameters())
-    assert build_rates(built.recipe, built.plan)(4000) == 1e-3
+    assert learning_rates(built.recipe, built.plan)(4000) == 1e-3
 
 
 def test_0_e4_balances_by_a_sample_and_pays_for_weights(body: Path) -> None:
@@ -126,7 +128,7 @@ def test_1_batch_steps_once_for_one_batch_of_each(body: Path) -> None:
     built = Built("1-batch", body)
     assert built.batches(0) == [("sentiment", 16), ("paraphrase", 16), ("similarity", 16)]
     assert built.plan.steps == 10 * 378
-    assert build_rates(built.recipe, built.plan)(3000) == 1e-5
+    assert learning_rates(built.recipe, built.plan)(3000) == 1e-5
     assert built.head("paraphrase").dense.weight.shape == (1, 2 * 16)  # one logit for binary cross-entropy
     assert isinstance(built.network.task("paraphrase").loss, BinaryCrossEntropy)
 
@@ -226,7 +228,7 @@ def test_3_lstm_reads_both_ways_and_pairs_go_through_the_cosine(body: Path) -> N
 
 def test_3_lstm_2stage_freezes_then_frees_the_body(body: Path) -> None:
     built = Built("3-lstm-2stage", body)
-    rates = build_rates(built.recipe, built.plan)
+    rates = learning_rates(built.recipe, built.plan)
     middle = built.plan.phase_ends[0]
     assert middle == built.plan.steps // 2
     assert (rates(middle - 1), rates(middle)) == (1e-3, 1e-5)
@@ -295,5 +297,5 @@ def test_dropout_of_point_three_and_a_constant_rate_everywhere(body: Path, name:
     built = Built(name, body)
     expected = 0.0 if name == "3-plain" else 0.3
     assert all(built.network.task(task).dropout == expected for task in built.recipe.tasks)
-    rates = build_rates(built.recipe, built.plan)
+    rates = learning_rates(built.recipe, built.plan)
     assert rates(0) == rates(built.plan.steps - 1)

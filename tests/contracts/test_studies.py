@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_shipped_recipes import place  # noqa: F401  # a fixture
-from weft.study.format import Source, load_study, shipped_studies
+from weft.foundation.shipped import shipped_texts
+from weft.study.format import FoundStudy, load_study
 from weft.study.plan import plan_study
 
 
 def claims_of(name: str) -> set[int]:
     """The claims that a study's first line names."""
-    return set(map(int, re.findall(r"\d+", shipped_studies()[name].splitlines()[0].partition(":")[0])))
+    return set(map(int, re.findall(r"\d+", shipped_texts("studies")[name].splitlines()[0].partition(":")[0])))
 
 
 def test_all_thirteen_claims_are_asked() -> None:
-    assert sorted(claim for name in shipped_studies() for claim in claims_of(name)) == list(range(1, 14))
+    assert sorted(claim for name in shipped_texts("studies") for claim in claims_of(name)) == list(range(1, 14))
 
 
-@pytest.mark.parametrize("name", shipped_studies())
+@pytest.mark.parametrize("name", shipped_texts("studies"))
 def test_a_shipped_study_can_be_planned(name: str, place: Path) -> None:  # noqa: F811
     found = load_study(name).study
     assert found.name == name
@@ -29,7 +30,7 @@ def test_a_shipped_study_can_be_planned(name: str, place: Path) -> None:  # noqa
     assert found.baseline in asked
     assert len(found.enlarged().seeds) > len(found.seeds)
     small = found.model_copy(update={"set": found.set | {"max_length": 32}})
-    plan = plan_study(Source(small, Path()), data_dir=place / "data", body=str(place / "body"), device="cpu")
+    plan = plan_study(FoundStudy(small, Path()), data_dir=place / "data", body=str(place / "body"), device="cpu")
     assert all(arm.steps > 0 for arm in plan.arms.values())
     recipes = [arm.recipe.model_copy(update={"name": ""}) for arm in plan.arms.values()]
     assert all(one != two for i, one in enumerate(recipes) for two in recipes[:i]), "two arms are the same"

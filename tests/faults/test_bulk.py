@@ -13,7 +13,7 @@ from tests.exported import write_model
 from tests.forks import Forks
 from tests.texts import WORDS
 from tests.tiny import write_rows
-from weft.bulk.parts import parts_folder
+from weft.inference.bulk.parts import parts_folder
 
 SHARDS = 16
 

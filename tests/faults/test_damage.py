@@ -9,9 +9,9 @@ import torch
 
 import weft
 from tests.tiny import recipe_content
-from weft.errors import UserError
-from weft.experiment import assemble
-from weft.recipe import Recipe, parse_recipe
+from weft.build import assemble
+from weft.foundation.errors import UserError
+from weft.recipes.recipe import Recipe, parse_recipe
 from weft.training.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -103,7 +103,7 @@ def test_no_sound_checkpoint_is_no_fresh_start(run: Path, recipe: Recipe, tmp_pa
     for path in (tmp_path / "run" / "checkpoints").glob("*/weights.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
     before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
-    with pytest.raises(UserError, match="no sound checkpoint is left; to start from the beginning, delete"):
+    with pytest.raises(UserError, match="no intact checkpoint is left; to start from the beginning, delete"):
         weft.train(recipe, tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
 

@@ -15,9 +15,9 @@ from tests.tiny import recipe_content
 from weft.data.files import read_rows
 from weft.data.layout import Layout, Quoting
 from weft.data.problems import Problems
-from weft.errors import UserError
-from weft.library import library
-from weft.recipe import parse_recipe
+from weft.foundation.errors import UserError
+from weft.recipes.library import library
+from weft.recipes.recipe import parse_recipe
 
 SOURCE = Path(weft.__file__).parent
 ENDINGS = st.sampled_from([".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz"])

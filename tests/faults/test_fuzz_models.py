@@ -23,10 +23,10 @@ from tests.exported import write_model
 from tests.faults.test_fuzz import VALUES, read_anything
 from tests.faults.test_hostile_models import reseal
 from tests.tiny import recipe_content
-from weft.content import toml_text
 from weft.data.layout import PLAIN
-from weft.errors import UserError
-from weft.recipe import load_recipe
+from weft.foundation.content import toml_text
+from weft.foundation.errors import UserError
+from weft.recipes.recipe import load_recipe
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 ODD = st.sampled_from(

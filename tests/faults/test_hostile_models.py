@@ -10,9 +10,9 @@ import pytest
 
 import weft
 from tests.exported import write_model
-from weft.deliverable import _digest
-from weft.errors import UserError
-from weft.training.checkpoint import sha256
+from weft.foundation.atomic import sha256
+from weft.foundation.errors import UserError
+from weft.runs.model_folder import _digest
 
 Change = Callable[[dict[str, Any]], Any]
 
@@ -66,14 +66,14 @@ CASES: dict[str, tuple[Change, str]] = {
     "the temperature of a number": (put("temperatures", "score", value=1.0), "temperatures.score: there is no such"),
     "labels as a list": (put("labels", value=[]), "found []"),
     "no labels": (lambda c: c.pop("labels"), "found None"),
-    "labels of another task": (lambda c: c["labels"].pop("mood"), "its labels of the task 'mood' do not fit"),
-    "one label": (put("labels", "mood", "names", value=["good"]), "its labels of the task 'mood' do not fit"),
+    "labels of another task": (lambda c: c["labels"].pop("mood"), "the labels of the task 'mood' do not match"),
+    "one label": (put("labels", "mood", "names", value=["good"]), "the labels of the task 'mood' do not match"),
     "a label twice": (
         put("labels", "mood", "names", value=["good", "good"]),
-        "its labels of the task 'mood' do not fit",
+        "the labels of the task 'mood' do not match",
     ),
     "labels that are numbers": (put("labels", "mood", "names", value=[1, 2]), "mood.names.0: found 1"),
-    "an empty range": (put("labels", "score", "high", value=0.0), "its labels of the task 'score' do not fit"),
+    "an empty range": (put("labels", "score", "high", value=0.0), "the labels of the task 'score' do not match"),
     "no recipe": (lambda c: c.pop("recipe"), "weft.json: name: is missing"),
     "a recipe that is a list": (put("recipe", value=[]), "weft.json"),
     "a head of two million": (

@@ -41,7 +41,7 @@ def test_a_full_disk_loses_nothing(recipe: Path, forks: Forks, small_disk: Path,
     done = forks.weft("train", recipe, "-o", out)
     assert done.code == 1
     assert "No space left on device" in done.stderr
-    assert "go on with --resume" in done.stderr
+    assert "continue with --resume" in done.stderr
     filler.unlink()
     subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
     assert forks.weft("train", recipe, "-o", out, "--resume").code == 0

@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "several kinds at once": (data(GOOD + "\tgood\nfine\t\na\tb\tc\n"), "train.tsv:5: column 'label' has no label"),
     "one class only": (
         data("text\tlabel\nx\tgood\ny\tgood\n"),
-        "holds 1 different labels (good); a classification task needs at least two",
+        "has 1 distinct labels (good); a classification task needs at least two",
     ),
     "no rows": (data("text\tlabel\n"), "train.tsv: has a header but no rows"),
     "nothing at all": (data(""), "train.tsv: is empty"),
@@ -247,7 +247,7 @@ CASES: dict[str, tuple[Arrange, str]] = {
         scores("a\tb\tsim\nx\ty\t1\nx\ty\t7\n", range=[0, 5]),
         "train.tsv:3: column 'sim' has the label '7', expected a number from 0 to 5",
     ),
-    "all numbers equal": (scores("a\tb\tsim\nx\ty\t1\nx\tz\t1\n"), "holds 1 different numbers; a regression needs two"),
+    "all numbers equal": (scores("a\tb\tsim\nx\ty\t1\nx\tz\t1\n"), "has 1 distinct numbers; a regression needs"),
     "a label that dev has and train has not": (
         recipe(lambda c: Path(c["tasks"]["sentiment"]["data"]["dev"]).write_text(GOOD + "x\tgreat\n")),
         "sentiment-dev.tsv:4: column 'label' has the label 'great', expected one of bad, good",
@@ -288,13 +288,13 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "a loss for numbers on classes": (task(loss="mse"), "tasks.sentiment.loss"),
     "surgery of one task": (
         recipe(lambda c: c.update(surgery="pcgrad", schedule="sequential")),
-        "surgery: 'pcgrad' combines the gradients of several tasks, but the steps of sequential hold one task each",
+        "surgery: 'pcgrad' combines the gradients of several tasks, but each step of sequential has only one task",
     ),
     "surgery of a frozen body": (
         recipe(lambda c: c.update(surgery="pcgrad", trainable="frozen")),
         "the body is frozen",
     ),
-    "phases that do not add up": (recipe(lambda c: c.update(phases=[{"epochs": 1}])), "the total must agree"),
+    "phases that do not add up": (recipe(lambda c: c.update(phases=[{"epochs": 1}])), "the sum must be `epochs`"),
     "a layer that is not there": (
         recipe(lambda c: c.update(trainable={"name": "layers", "layers": [7]})),
         "trainable.layers: found 7, but the body has layers 0 to 1",
@@ -328,17 +328,17 @@ CASES: dict[str, tuple[Arrange, str]] = {
     "no config": (body(lambda f: (f / "config.json").unlink()), "config.json: there is no such file"),
     "a config that is not JSON": (body(lambda f: cut(f / "config.json", 40)), "config.json: is not JSON"),
     "another architecture": (
-        config(model_type="roberta", architectures=["RobertaModel"]),
-        "config.json: model_type is 'roberta' (RobertaModel), expected 'bert'",
+        config(model_type="gpt2", architectures=["GPT2Model"]),
+        "config.json: model_type is 'gpt2' (GPT2Model); this architecture is not supported",
     ),
     "another architecture with a tokenizer of its own": (
         body(
             lambda f: (
-                (f / "config.json").write_text('{"model_type": "xlm-roberta"}'),
+                (f / "config.json").write_text('{"model_type": "xlnet"}'),
                 (f / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordLevel", "vocab": {"<s>": 0}}})),
             )
         ),
-        "config.json: model_type is 'xlm-roberta', expected 'bert'",
+        "config.json: model_type is 'xlnet'; this architecture is not supported",
     ),
     "a decoder": (config(is_decoder=True), "weft trains encoders only"),
     "an odd width": (config(hidden_size=17), "config.json: hidden_size 17 is not a multiple of 2 heads"),

@@ -19,19 +19,19 @@ import weft
 from tests.exported import write_model
 from tests.faults.test_hostile_models import put, reseal
 from tests.tiny import write_body
+from weft.bodies.weights import load_body
 from weft.data.files import read_rows
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import tokenize_file
-from weft.errors import UserError
-from weft.nn.weights import load_body
+from weft.foundation.errors import UserError
 
 PEAK = """
 import resource, sys
 from pathlib import Path
 import pyarrow, torch
 from tests.faults.test_memory_bombs import BY_KIND
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for kind, path in zip(sys.argv[1::2], sys.argv[2::2]):
     try:

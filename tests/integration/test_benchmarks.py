@@ -47,6 +47,14 @@ def test_training_benchmarks(script: str, keys: set[str]) -> None:
 
 
 @pytest.mark.long
+def test_training_speed_of_a_shape() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "train_speed.py"), "--shape", "deberta-v3-small"]
+    done = subprocess.run([*command, "--steps", "1", "--rounds", "1"], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert set(report["spread"]) == {"vs_trainer_default", "vs_trainer_grouped", "share_of_matmul"}
+
+
+@pytest.mark.long
 def test_scale() -> None:
     """Memory is compared at sizes where a Python object for each row would show."""
     command = [sys.executable, str(ROOT / "benchmarks" / "scale.py"), "--rows-small", "4000", "--rows-large", "60000"]
@@ -88,3 +96,13 @@ def test_serve_abuse(tiny: Path, tmp_path: Path) -> None:
     assert report["soak"]["statuses"]["200"] > 8
     assert {"400", "403", "413", "421"} <= {status for kind in report["soak"]["abusers"].values() for status in kind}
     assert all(milliseconds > 0 for milliseconds in report["stall_ms"].values())
+
+
+@pytest.mark.long
+def test_cold_start(tiny: Path, tmp_path: Path) -> None:
+    model = write_model(tiny, tmp_path, {"sentiment": {"like": "sentiment"}})
+    command = [sys.executable, str(ROOT / "benchmarks" / "cold_start.py"), "--model", str(model), "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert set(report["spread"]) == {"predict_vs_floor", "cpu_vs_floor", "load_vs_floor"}
+    assert all(report[key] > 0 for key in report["spread"])

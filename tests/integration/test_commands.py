@@ -13,7 +13,7 @@ import torch
 import weft as package
 from tests.integration.command import weft
 from tests.tiny import recipe_content, write_recipe, write_rows
-from weft.library import library
+from weft.recipes.library import library
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_patience_stops_early(recipe_file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "{recipe}", "-o", "{run}"], "already exists; go on with --resume"),
+        (["train", "{recipe}", "-o", "{run}"], "already exists; continue with --resume"),
         (["train", "nothing", "-o", "{new}"], "neither a file nor a shipped recipe"),
         (["train", "{recipe}", "-o", "{new}", "--set", "epochs=0"], "epochs: found 0"),
         (["train", "{recipe}", "-o", "{new}", "--budget", "5"], "expected steps=N"),

@@ -9,8 +9,8 @@ import torch
 
 import weft
 from tests.tiny import recipe_content, write_recipe
-from weft.experiment import assemble
-from weft.recipe import parse_recipe
+from weft.build import assemble
+from weft.recipes.recipe import parse_recipe
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

@@ -16,9 +16,9 @@ from safetensors.torch import load_file
 from tests.integration.test_resume import wait_for_steps
 from tests.integration.together import free_port, start_together, train_together
 from tests.tiny import recipe_content, write_recipe
-from weft import experiment
 from weft.api import Quiet
-from weft.recipe import load_recipe, parse_recipe
+from weft.recipes.recipe import load_recipe, parse_recipe
+from weft.run import train_run
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 SMART = {"name": "smart", "weight": 0.5}
@@ -90,7 +90,7 @@ def test_two_processes_equal_one(
     name: str, tiny: Path, together: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "randn_like", torch.ones_like)
-    experiment.train(parse_recipe(cases(tiny)[name], name), tmp_path / "one", Quiet(), device="cpu")
+    train_run(parse_recipe(cases(tiny)[name], name), tmp_path / "one", Quiet(), device="cpu")
     assert_equal_runs(tmp_path / "one", together / name)
     assert len([r for r in records(tmp_path / "one") if r["event"] == "step"]) >= 3
 
@@ -98,7 +98,7 @@ def test_two_processes_equal_one(
 def test_draws_are_repeated_exactly_and_differ_between_processes(tiny: Path, together: Path, tmp_path: Path) -> None:
     one, two = (load_file(together / name / "model" / "model.safetensors") for name in ("dropout", "dropout again"))
     assert all(torch.equal(one[name], two[name]) for name in one)
-    experiment.train(parse_recipe(recipe_content(tiny, epochs=1), "alone"), tmp_path / "alone", Quiet(), device="cpu")
+    train_run(parse_recipe(recipe_content(tiny, epochs=1), "alone"), tmp_path / "alone", Quiet(), device="cpu")
     logs = [records(run) for run in (tmp_path / "alone", together / "dropout")]
     steps = [[record for record in log if record["event"] == "step"] for log in logs]
     assert [step["rows"] for step in steps[0]] == [step["rows"] for step in steps[1]]
@@ -125,14 +125,14 @@ def test_a_lost_process_ends_the_others_and_one_goes_on_alone(tiny: Path, tmp_pa
     workers(process.pid)[1].send_signal(signal.SIGKILL)
     said, errors = process.communicate(timeout=300)
     assert process.returncode == 1
-    assert "process 0 of 2: another process of this run is gone" in errors
-    assert "go on with --resume, with any number of processes" in errors
+    assert "process 0 of 2: another process of this run has exited" in errors
+    assert "continue with --resume, with any number of processes" in errors
     assert said.count("after 0 steps") == 1, "the first process alone speaks"
     environment = json.loads((out / "environment.json").read_text())
     assert environment["processes"] == 2
     recipe = load_recipe(file)
-    experiment.train(recipe, out, Quiet(), device="cpu", resume=True)
-    experiment.train(recipe, tmp_path / "straight", Quiet(), device="cpu")
+    train_run(recipe, out, Quiet(), device="cpu", resume=True)
+    train_run(recipe, tmp_path / "straight", Quiet(), device="cpu")
     assert_equal_runs(tmp_path / "straight", out)
 
 
@@ -182,7 +182,7 @@ def test_a_script_may_train_several_runs(tiny: Path, tmp_path: Path) -> None:
 
 RESUME = """
 import os, sys
-from weft import experiment
+from weft.run import train_run
 from weft.__main__ import main
 sys.argv = ["weft", "train", sys.argv[1], "-o", sys.argv[2] + os.environ["RANK"], "--device", "cpu", "--resume"]
 main()
@@ -198,7 +198,7 @@ def test_processes_that_find_different_checkpoints_are_refused(tiny: Path, tmp_p
 
     file = write_recipe(tmp_path, exact(tiny))
     with pytest.raises(KeyboardInterrupt):
-        experiment.train(load_recipe(file), tmp_path / "run0", Stop(), device="cpu")
+        train_run(load_recipe(file), tmp_path / "run0", Stop(), device="cpu")
     shutil.copytree(tmp_path / "run0", tmp_path / "run1")
     assert [path.name for path in sorted(tmp_path.glob("run1/checkpoints/step-*"))] == ["step-000002", "step-000004"]
     shutil.rmtree(tmp_path / "run1" / "checkpoints" / "step-000004")
@@ -206,6 +206,6 @@ def test_processes_that_find_different_checkpoints_are_refused(tiny: Path, tmp_p
     first, second = start_together([str(tmp_path / "resume.py"), str(file), str(tmp_path / "run")], 2)
     _, errors = first.communicate(timeout=300)
     _, others = second.communicate(timeout=300)
-    assert "found different checkpoints there (of steps 4, 2, by process)" in errors
+    assert "found different checkpoints (steps 4, 2, by process)" in errors
     assert first.returncode == second.returncode == 1
     assert "Traceback" not in errors + others

@@ -1,8 +1,9 @@
 """Every command and every Python snippet in the documentation is run, in the order in which a reader meets them.
 
 In a page, a fenced block marked `console` holds commands (lines that start with `$ `) and their output; one marked
-`python` is run as it stands; one marked `csv` or `toml` whose first line is a comment with a file name is written to
-that file. A block marked `text` or `sh` is shown only: `make` commands and the like.
+`python` is run as it stands; one marked `csv`, `toml` or `python` whose first line is a comment with a file name is
+written to that file. A block marked `text` or `sh` is shown only: `make` commands and the like. Pages in docs/reference
+are not run: they show signatures.
 """
 
 import os
@@ -15,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+REFERENCE = sorted((ROOT / "docs/reference").glob("*.md"))
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 KNOWN = {"console", "python", "csv", "toml", "text", "sh"}
 
@@ -42,15 +44,13 @@ def run(kind: str, content: str, folder: Path) -> None:
                     check=False,
                 )
                 assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    elif kind in ("csv", "toml", "python") and (name := re.match(r"# (\S+\.\w+)\n", content)):
+        (folder / name[1]).write_text(content.partition("\n")[2] + "\n", encoding="utf-8")
     elif kind == "python":
         done = subprocess.run(
             [sys.executable, "-c", content], cwd=folder, capture_output=True, text=True, env=environment, check=False
         )
         assert done.returncode == 0, f"{content}\n{done.stderr}"
-    elif kind in ("csv", "toml"):
-        first, _, rest = content.partition("\n")
-        if name := re.match(r"# (\S+\.\w+)$", first):
-            (folder / name[1]).write_text(rest + "\n", encoding="utf-8")
 
 
 # tracing and loading a real body in three libraries, or training it many times, takes minutes
@@ -79,7 +79,7 @@ def test_the_harness_finds_commands() -> None:
     assert sum(kind == "console" for kind, _ in blocks(ROOT / "README.md")) >= 2
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *REFERENCE], ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):

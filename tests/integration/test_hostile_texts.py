@@ -8,7 +8,7 @@ import pytest
 from tests.exported import write_model
 from tests.integration.command import weft
 from tests.tiny import write_rows
-from weft.leaving import CONTROL
+from weft.foundation.sanitize import CONTROL
 
 EVIL = "=1+1 <img src=x onerror=y>|\x1b]0;title\x07\u202e"
 NAME = "run\n<script>alert(1)</script> [x](javascript:y)"

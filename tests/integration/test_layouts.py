@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from tests.integration.command import weft
 from tests.layouts import CASES, ROWS
-from weft.recipe import load_recipe
+from weft.recipes.recipe import load_recipe
 
 
 def test_init_check_train_and_predict_on_twelve_layouts(tiny: Path, tmp_path: Path) -> None:

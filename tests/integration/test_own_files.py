@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.command import weft
 from tests.tiny import ANIMALS, BAD, GOOD
-from weft.recipe import load_recipe
+from weft.recipes.recipe import load_recipe
 
 DRAW = random.Random(4)
 

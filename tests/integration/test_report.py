@@ -12,13 +12,13 @@ import weft as package
 from tests.integration.command import weft
 from tests.tiny import recipe_content, write_recipe, write_rows
 from weft.cli.report import report
-from weft.evaluation.calibration import temper
-from weft.experiment import build_reader
-from weft.probe import probe
+from weft.inference.passes import answers
+from weft.inference.probe import probe
+from weft.kinds import KINDS
 from weft.report.page import write_report
-from weft.report.run import read_run
 from weft.report.words import missing
-from weft.tasks.inference import answers
+from weft.runs.reader import read_run
+from weft.tasks.building import build_reader
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_several_runs_and_figures(run: Path, recipe_file: Path, tmp_path: Path) 
     weft("report", run, other, "-o", tmp_path / "both.html", "--figures", tmp_path / "figures")
     text = (tmp_path / "both.html").read_text(encoding="utf-8")
     assert "2 runs compared" in text
-    assert "Where they disagree" in text
+    assert "Disagreements" in text
     names = {path.stem for path in (tmp_path / "figures").iterdir()}
     assert {"sentiment-bars", "overall-over-by-time", "gap-1"} <= names
     for path in (tmp_path / "figures").iterdir():
@@ -120,12 +120,12 @@ def test_a_calibrated_model_answers_at_its_temperature(run: Path) -> None:
     assert set(saved) == {"sentiment", "paraphrase"}
     model = package.load(run)
     (prediction,) = model.predict("sentiment", ["a dull film"])
-    reader = build_reader(model.recipe, "sentiment", model.tokenizer)
+    reader = build_reader(model.config, "sentiment", model.tokenizer)
     ids = np.array(model.tokenizer.encode(["a dull film"])[0], dtype=np.int32)
     raw = answers(model.network, "sentiment", [reader.sequences(ids, None)], model.engine.device)
     assert prediction.probabilities is not None
     found = list(prediction.probabilities.values())
-    assert found == pytest.approx(temper(raw, saved["sentiment"])[0].tolist())
+    assert found == pytest.approx(KINDS["ordinal"].temper(raw, saved["sentiment"])[0].tolist())
     assert np.argmax(found) == raw[0].argmax()
 
 
@@ -148,7 +148,7 @@ def test_probe(run: Path, tmp_path: Path) -> None:
     moods = (("dull", "bad"), ("warm", "good"))
     rows = [{"text": f"{who} is a {word} film", "label": mood} for who in ("he", "she") for word, mood in moods]
     write_rows(tmp_path / "dev.tsv", rows)
-    content = recipe_content(Path(package.load(run).recipe.body).parent, epochs=1)
+    content = recipe_content(Path(package.load(run).config.body).parent, epochs=1)
     content["tasks"] = {"sentiment": content["tasks"]["sentiment"]}
     content["tasks"]["sentiment"]["data"] |= {"dev": str(tmp_path / "dev.tsv")}
     out = tmp_path / "run"

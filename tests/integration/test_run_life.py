@@ -56,7 +56,7 @@ def test_a_run_that_stops_early_says_so_and_why(recipe_file: Path, tmp_path: Pat
         done, planned, best = result["steps"], result["planned_steps"], result["best_step"]
         assert done < planned
         assert (
-            f"stopped early, after step {done} of {planned}: 1 evaluations in a row were no better than the one after "
+            f"stopped early, after step {done} of {planned}: 1 evaluations in a row did not improve on the one after "
             f"step {best} (patience = 1)"
         ) in out
         assert f"{done} of {planned} steps in" in out
@@ -82,7 +82,7 @@ def test_a_run_of_another_length_is_refused_and_the_way_is_named(
     assert (run / "metrics.jsonl").read_bytes() == before
     # and the way leads somewhere
     out = weft("train", recipe_file, *way[1].split(), tmp_path / "on", "--budget", "steps=2").stdout
-    assert "sentiment: goes on with the head of" in out
+    assert "sentiment: starts with the head of" in out
 
 
 def test_all_files_of_a_model_have_the_mode_that_the_umask_gives(run: Path) -> None:

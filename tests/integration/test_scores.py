@@ -11,8 +11,8 @@ from sklearn import metrics as sk
 import weft
 from tests.integration.command import weft as command
 from tests.tiny import recipe_content, write_recipe, write_rows
-from weft.report.run import read_run
 from weft.report.scores import Scores
+from weft.runs.reader import read_run
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -83,7 +83,7 @@ def test_a_positive_class(tiny: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"metrics": ["f1-positive"]}, r'write `positive = "bad"` or `positive = "good"` beside it'),
+        ({"metrics": ["f1-positive"]}, r'add `positive = "bad"` or `positive = "good"` to the task'),
         ({"positive": "nice"}, r"tasks\.sentiment\.positive: found 'nice', expected bad or good"),
         ({"positive": ["bad"]}, r"tasks\.sentiment\.positive: found \['bad'\]"),
     ],

@@ -118,9 +118,9 @@ def test_openai_gets_the_embeddings_of_weft_embed(
             np.testing.assert_allclose(np.array(numbers, np.float32), expected, atol=1e-5)
             assert [one.index for one in found.data] == list(range(len(texts)))
             assert found.usage.prompt_tokens == found.usage.total_tokens > 0
-    with pytest.raises(openai.NotFoundError, match="there is no model 'text-embedding-3-small'; there is tiny"):
+    with pytest.raises(openai.NotFoundError, match="unknown model 'text-embedding-3-small'; expected one of tiny"):
         client.embeddings.create(model="text-embedding-3-small", input="a")
-    with pytest.raises(openai.BadRequestError, match="found 7, but the vectors have 16 numbers"):
+    with pytest.raises(openai.BadRequestError, match="found 7, expected 16"):
         client.embeddings.create(model="tiny", input="a", dimensions=7)
     with pytest.raises(openai.BadRequestError, match="entry 0: expected a text, found a number"):
         client.embeddings.create(model="tiny", input=[1, 2, 3])
@@ -139,20 +139,26 @@ BAD: list[tuple[str, str, Any, int, str]] = [
     ("not utf-8", "/v1/predict", b'{"text": "\xff"}', 400, "the body is not JSON"),
     ("deep", "/v1/predict", b"[" * 1_000, 400, "the body is not JSON"),
     ("a surrogate", "/v1/predict", b'{"text": "\\ud800"}', 400, "surrogate"),
-    ("NUL", "/v1/predict", {"text": ["fine", "a\0b"]}, 400, "text: entry 1: has a NUL character"),
+    ("NUL", "/v1/predict", {"text": ["fine", "a\0b"]}, 400, "text: entry 1: contains a NUL"),
     ("a list", "/v1/predict", [], 400, "the body: Input should be an object"),
     ("a number", "/v1/predict", {"text": 3}, 400, "text: expected a text or a list of texts, found a number"),
     ("null", "/v1/predict/sentiment", {"text": None}, 400, "text: expected a text or a list of texts, found null"),
     ("a text in a list", "/v1/predict", {"text": ["a", None]}, 400, "text: entry 1: expected a text, found null"),
     ("an empty list", "/v1/predict", {"text": []}, 400, "text: expected at least one text"),
     ("no text", "/v1/predict", {}, 400, "text: Field required"),
-    ("a key too many", "/v1/predict", GOOD | {"texts": 1}, 400, "texts: is no key of this request; it has text, text2"),
-    ("an unknown task", "/v1/predict/moods", GOOD, 404, "there is no task 'moods'; there is sentiment, paraphrase"),
-    ("unknown tasks", "/v1/predict", GOOD | {"tasks": ["moods"]}, 404, "there is no task 'moods'"),
+    ("a key too many", "/v1/predict", GOOD | {"texts": 1}, 400, "texts: unknown key; expected one of text, text2"),
+    ("an unknown task", "/v1/predict/moods", GOOD, 404, "unknown task 'moods'; expected one of sentiment, paraphrase"),
+    ("unknown tasks", "/v1/predict", GOOD | {"tasks": ["moods"]}, 404, "unknown task 'moods'"),
     ("no tasks", "/v1/predict", GOOD | {"tasks": []}, 400, "tasks: "),
     ("one of two", "/v1/predict/similarity", GOOD, 400, "task 'similarity' reads two texts for each row"),
     ("two of one", "/v1/predict/sentiment", GOOD | {"text2": "b"}, 400, "task 'sentiment' reads one text for each row"),
-    ("nobody reads", "/v1/predict", GOOD | {"text2": "b", "tasks": ["sentiment"]}, 400, "text2: no task reads it"),
+    (
+        "nobody reads",
+        "/v1/predict",
+        GOOD | {"text2": "b", "tasks": ["sentiment"]},
+        400,
+        "text2: no chosen task reads it",
+    ),
     ("unequal", "/v1/predict/similarity", GOOD | {"text2": ["a", "b"]}, 400, "1 first texts, but 2 second ones"),
     ("many texts", "/v1/predict", {"text": ["a"] * 257}, 400, "found 257 texts, at most 256 are allowed"),
     ("a long text", "/v1/predict", {"text": "a" * 20_001}, 400, "20,001 characters, at most 20,000 are allowed"),
@@ -165,7 +171,7 @@ BAD: list[tuple[str, str, Any, int, str]] = [
         400,
         "encoding_format",
     ),
-    ("an odd path", "/v1/preach", GOOD, 404, "there is nothing at this path"),
+    ("an odd path", "/v1/preach", GOOD, 404, "unknown path; /docs lists all paths"),
 ]
 
 

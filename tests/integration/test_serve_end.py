@@ -156,8 +156,8 @@ def test_twenty_ends_under_load(model: Path, tmp_path: Path) -> None:
 def test_what_stands_in_the_way(model: Path, tmp_path: Path) -> None:
     empty = tmp_path / "keys"
     empty.write_text("# none\n", encoding="utf-8")
-    assert "has no key; expected one a line" in weft("serve", model, "--api-key-file", empty, code=2).stderr
+    assert "has no key; expected one per line" in weft("serve", model, "--api-key-file", empty, code=2).stderr
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = weft("serve", model, "--port", port, code=2)
-        assert f"cannot listen at 127.0.0.1:{port}" in done.stderr
+        assert f"cannot listen on 127.0.0.1:{port}" in done.stderr

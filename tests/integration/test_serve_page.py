@@ -109,7 +109,7 @@ def test_one_text_and_a_pair(browser: Any, server: Server, model: Path, width: i
     browser.find_element("id", "first").send_keys(first)
     browser.find_element("css selector", "#ask .main").click()
     wait(browser, lambda: answered(browser))
-    assert "write a second one" in card(browser, "similarity").text
+    assert "enter a second one" in card(browser, "similarity").text
     browser.find_element("id", "second").send_keys(second)  # answered while it is written
     wait(browser, lambda: answered(browser, "similarity"))
     loaded = weft.load(model, "cpu")

@@ -9,7 +9,7 @@ import pytest
 import weft
 from tests.texts import WORDS
 from tests.tiny import write_body, write_rows
-from weft.library import library
+from weft.recipes.library import library
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

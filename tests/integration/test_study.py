@@ -15,16 +15,17 @@ import pytest
 from tests.integration.command import WEFT, weft
 from tests.tiny import recipe_content, write_recipe
 from tests.unit.study.here import Here
-from weft import check
 from weft.cli.options import time_seconds
 from weft.cli.study import study as study_command
-from weft.errors import UserError
-from weft.model import load
-from weft.recipe import load_recipe
+from weft.foundation.errors import UserError
+from weft.inference.model import load
+from weft.recipes import check
+from weft.recipes.recipe import load_recipe
 from weft.study.executors import EXECUTORS
-from weft.study.executors.local import Local
+from weft.study.executors.local import LocalStudyExecutor
 from weft.study.format import load_study
 from weft.study.plan import StudyPlan, plan_study
+from weft.study.reader import open_study
 from weft.study.runner import _job, run_study
 from weft.study.sharing import sharing_study
 
@@ -107,6 +108,16 @@ def test_a_study_answers_its_claims(straight: Path) -> None:
     assert "default-src 'none'" in page
 
 
+def test_a_study_can_be_looked_at(straight: Path) -> None:
+    found = open_study(straight)
+    assert "a higher rate helps: " in repr(found)
+    assert list(found.result.arms) == list(json.loads((straight / "study.json").read_text())["arms"])
+    assert "a cosine &lt;matches&gt; a linear head" in found._repr_html_()
+    assert "<matches>" not in found._repr_html_()
+    with pytest.raises(UserError, match="is not a study"):
+        open_study(straight.parent)
+
+
 def test_a_resolved_study_is_the_same_study(straight: Path, plan: StudyPlan) -> None:
     """OUT/study.toml holds everything: it can be run by itself, from anywhere."""
     again = plan_study(load_study(str(straight / "study.toml")))
@@ -131,8 +142,8 @@ def test_killed_half_way_and_started_again_it_ends_with_the_same_table(
     assert done < 9
     assert not (out / "study.json").exists()
     said: list[str] = []
-    run_study(plan, out, Local(2), said.append)
-    assert said[0].endswith("of 9 runs are done already")
+    run_study(plan, out, LocalStudyExecutor(2), said.append)
+    assert said[0].endswith("of 9 runs are already finished")
     assert len(said) == 1 + 9 - int(said[0].split()[0])
     assert table(out) == table(straight)
     tables = [(folder / "study.md").read_text().split("## Cost")[0] for folder in (out, straight)]
@@ -152,9 +163,9 @@ def test_a_run_that_is_killed_is_recorded_and_the_others_go_on(plan: StudyPlan, 
 
     killer = threading.Thread(target=kill_the_first)
     killer.start()
-    ended = {end.job.name: end.failure for end in Local(1).run(jobs)}
+    ended = {end.job.name: end.failure for end in LocalStudyExecutor(1).run(jobs)}
     killer.join()
-    assert ended == {"plain-1": "was killed by SIGKILL, perhaps because the memory was full", "fast-1": None}
+    assert ended == {"plain-1": "was killed by SIGKILL, possibly because memory ran out", "fast-1": None}
 
 
 def test_a_run_that_fails_is_recorded_and_tried_again(place: Path, tmp_path: Path) -> None:
@@ -164,16 +175,16 @@ def test_a_run_that_fails_is_recorded_and_tried_again(place: Path, tmp_path: Pat
     (place / "bad.toml").write_text(text, encoding="utf-8")
     bad = plan_study(load_study(str(place / "bad.toml")))
     result = run_study(bad, tmp_path / "out", Here(1), print)
-    assert set(result["failures"]) == {"fast-1", "fast-2"}
-    assert "is not a finite number" in result["failures"]["fast-1"]
-    assert not result["finished"]
-    verdicts = {claim["text"]: claim for claim in result["claims"]}
-    assert verdicts["a higher rate helps"]["verdict"] == "undecided"
-    assert verdicts["a higher rate helps"]["why"] == "no run of fast came to its end"
-    assert verdicts["a cosine <matches> a linear head"]["difference"] is not None
+    assert set(result.failures) == {"fast-1", "fast-2"}
+    assert "is not a finite number" in result.failures["fast-1"]
+    assert not result.finished
+    verdicts = {claim.text: claim for claim in result.claims}
+    assert verdicts["a higher rate helps"].verdict == "undecided"
+    assert verdicts["a higher rate helps"].why == "no run of fast finished"
+    assert verdicts["a cosine <matches> a linear head"].difference is not None
     said: list[str] = []
     run_study(bad, tmp_path / "out", Here(1), said.append)
-    assert said[0] == "4 of 6 runs are done already"
+    assert said[0] == "4 of 6 runs are already finished"
     assert len(said) == 3
 
 
@@ -202,17 +213,17 @@ def test_the_plan_says_what_would_run_and_trains_nothing(place: Path, capsys: py
 def test_did_sharing_help(place: Path, tmp_path: Path) -> None:
     source = sharing_study(load_recipe(place / "recipe.toml"), seeds=[1], steps=4)
     result = run_study(plan_study(source), tmp_path / "out", Here(1), print)
-    assert result["finished"]
-    assert [(c["better"], c["worse"]) for c in result["claims"]] == [
+    assert result.finished
+    assert [(c.better, c.worse) for c in result.claims] == [
         ("shared", f"{task}-{measure}")
         for task in ("sentiment", "paraphrase", "similarity")
         for measure in ("steps", "compute")
     ]
-    tokens = {name: arm["cost"]["tokens"]["mean"] for name, arm in result["arms"].items()}
+    tokens = {name: arm.cost.tokens.mean for name, arm in result.arms.items()}
     for task in ("sentiment", "paraphrase", "similarity"):
-        assert result["arms"][f"{task}-steps"]["steps"] == 4
+        assert result.arms[f"{task}-steps"].steps == 4
         assert tokens[f"{task}-compute"] == pytest.approx(tokens["shared"], rel=0.25)  # whole steps of tiny batches
-    pairs = [tuple(pair["tasks"]) for pair in result["conflicts"]["shared"]]
+    pairs = [pair.tasks for pair in result.conflicts["shared"]]
     assert pairs == [("sentiment", "paraphrase"), ("sentiment", "similarity"), ("paraphrase", "similarity")]
 
 
@@ -234,7 +245,7 @@ def test_sharing_limited_to_tasks_and_to_a_time(place: Path, monkeypatch: pytest
     assert steps["shared"] == steps["sentiment-steps"] == steps["similarity-steps"] < 400
     enough = sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=2 * whole.seconds)
     assert enough.study.budget.steps == 400, "more time does not train more"
-    with pytest.raises(UserError, match=r"--max-time: scores and a single step of 5 arms x 2 seeds take about"):
+    with pytest.raises(UserError, match=r"--max-time: evaluation and one step of 5 arms x 2 seeds take about"):
         sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=0.01)
     with pytest.raises(UserError, match="--task mood: expected some of sentiment, paraphrase, similarity"):
         sharing_study(loaded, seeds=[1], steps=4, tasks=["mood"])
@@ -262,8 +273,8 @@ def test_names_with_spaces(tiny: Path, tmp_path: Path) -> None:
     plan = plan_study(load_study(str(tmp_path / "study.toml")))
     out = tmp_path / "out"
     result = run_study(plan, out, Here(1), print)
-    assert result["finished"]
-    assert "much faster" in result["arms"]
+    assert result.finished
+    assert "much faster" in result.arms
     run = out / "runs" / "much_faster-1"
     assert (out / "logs" / "much_faster-1.log").is_file()
     assert {file.name for file in (run / "predictions").iterdir()} == {

@@ -10,14 +10,14 @@ import pytest
 from tests.integration.command import start, weft
 from tests.integration.test_resume import wait_for_steps
 from tests.tiny import recipe_content, write_recipe
-from weft import experiment
 from weft.api import Quiet
-from weft.errors import RunError, UserError
-from weft.model import load
-from weft.recipe import load_recipe
+from weft.foundation.errors import RunError, UserError
+from weft.inference.model import load
+from weft.recipes.recipe import load_recipe
+from weft.run import train_run
 from weft.sweep.config import load_sweep
 from weft.sweep.search import run_sweep
-from weft.sweep.store import Claim
+from weft.sweep.store import ClaimedTrial
 from weft.sweep.summary import Summary
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -35,11 +35,11 @@ class Listening:
     def __init__(self) -> None:
         self.heard: list[tuple[int, str]] = []
 
-    def trial(self, claim: Claim, planned: int) -> Quiet:
+    def trial(self, claim: ClaimedTrial, planned: int) -> Quiet:
         self.heard.append((claim.number, "goes on" if claim.goes_on else f"one of {planned}"))
         return Quiet()
 
-    def ended(self, claim: Claim, words: str) -> None:
+    def ended(self, claim: ClaimedTrial, words: str) -> None:
         self.heard.append((claim.number, words))
 
 
@@ -71,8 +71,9 @@ def test_two_processes_share_a_grid_and_leave_a_recipe(tiny: Path, tmp_path: Pat
     for text in (found["caution"], (out / "sweep.txt").read_text(), (out / "best.toml").read_text()):
         assert "best of 3 scores on the same dev rows" in text
     assert [path.parent.name for path in out.glob("trials/*/model")] == [f"{best['number']:04d}"]
-    result = experiment.train(load_recipe(out / "best.toml"), tmp_path / "best", Quiet(), steps=1)
-    assert result["overall"] == best["score"]
+    result = train_run(load_recipe(out / "best.toml"), tmp_path / "best", Quiet(), steps=1)
+    assert result is not None
+    assert result.overall == best["score"]
     model = load(best["run"])
     assert model.predict("sentiment", ["a warm film"])
 
@@ -104,15 +105,15 @@ def test_trials_that_fall_behind_are_stopped_and_those_that_fail_recorded(tiny: 
         epochs=3,
     )
     found = run(file, tmp_path / "out")
-    by_rate = {trial["settings"]["optimizer.lr"]: trial for trial in found.trials}
-    assert by_rate[1e30]["state"] == "failed"
-    assert "not a finite number" in by_rate[1e30]["why"]
+    by_rate = {trial.settings["optimizer.lr"]: trial for trial in found.trials}
+    assert by_rate[1e30].state == "failed"
+    assert "not a finite number" in by_rate[1e30].why
     assert found.best == by_rate[3e-2]
-    assert found.best["number"] == 0, "the seed puts the good one first"
-    assert by_rate[1e-7]["state"] == "stopped"
-    log = (Path(by_rate[1e-7]["run"]) / "metrics.jsonl").read_text().splitlines()
+    assert found.best.number == 0, "the seed puts the good one first"
+    assert by_rate[1e-7].state == "stopped"
+    log = (Path(by_rate[1e-7].run) / "metrics.jsonl").read_text().splitlines()
     assert json.loads(log[-1])["epoch"] == 1
-    assert by_rate[1e-7]["score"] == json.loads(log[-1])["overall"]
+    assert by_rate[1e-7].score == json.loads(log[-1])["overall"]
 
 
 def test_only_the_number_of_trials_may_change(tiny: Path, tmp_path: Path) -> None:
@@ -128,11 +129,11 @@ def test_only_the_number_of_trials_may_change(tiny: Path, tmp_path: Path) -> Non
     write_recipe(tmp_path, recipe_content(tiny, epochs=5))
     with pytest.raises(UserError, match="epochs: was 2, is now 5"):
         run(file, out)
-    with pytest.raises(UserError, match="exists and is no sweep"):
+    with pytest.raises(UserError, match="exists and is not a sweep"):
         run(file, tmp_path)
 
 
 def test_a_sweep_of_failures_says_why(tiny: Path, tmp_path: Path) -> None:
     file = write_sweep(tiny, tmp_path, 'sampler = "grid"', '"optimizer.lr" = [1e30]')
-    with pytest.raises(RunError, match="no trial came to an end.*not a finite number"):
+    with pytest.raises(RunError, match="no trial finished.*not a finite number"):
         run(file, tmp_path / "out")

@@ -97,7 +97,7 @@ def test_a_head_shared_by_two_tasks(tiny: Path, tmp_path: Path) -> None:
     model = weft.train(write_recipe(tmp_path, content), tmp_path / "run")
     assert model.network.task("first").head is model.network.task("second").head
     content["tasks"]["second"] = sentiment | {"head": "hidden"}
-    with pytest.raises(weft.UserError, match="share_head: the head 'mood' of another task has another form"):
+    with pytest.raises(weft.UserError, match="share_head: the head 'mood' of another task has a different structure"):
         weft.train(write_recipe(tmp_path, content, "b.toml"), tmp_path / "other")
 
 
@@ -120,9 +120,9 @@ def test_without_segments_transformers_still_agrees(tiny: Path, tmp_path: Path) 
     [
         ("similarity", {"head": "relu-cosine"}, "scale = false keeps their units"),
         ("sentiment", {"head": "difference"}, "'difference' compares two vectors"),
-        ("paraphrase", {"reading": "bi", "head": "cosine"}, "gives one number, but the task's loss needs 2"),
+        ("paraphrase", {"reading": "bi", "head": "cosine"}, "has one output, but the task's loss needs 2"),
         ("paraphrase", {"reading": "bi", "head": "cosine", "loss": "binary-cross-entropy"}, "a number from -1 to 1"),
-        ("similarity", {"loss": "cosine-embedding"}, "reads a cosine .*, but the head gives numbers without bounds"),
+        ("similarity", {"loss": "cosine-embedding"}, "expects a cosine .*, but the head outputs numbers without"),
         ("similarity", {"loss": "dual-objective"}, "is for one class out of several"),
         ("sentiment", {"layer": 3}, r"tasks.sentiment.layer: found 3, expected 0 \(the embeddings\) to 2"),
     ],

@@ -20,6 +20,6 @@ def test_the_wheel_carries_its_data(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     package = source / "src" / "weft"
     wanted = [*package.rglob("*.py"), *package.rglob("*.toml"), *package.rglob("*.tsv"), package / "py.typed"]
-    wanted += [*package.rglob("templates/*"), *package.rglob("page/*")]
+    wanted += [path for folder in ("templates", "page") for path in package.rglob(f"{folder}/**/*") if path.is_file()]
     assert {str(path.relative_to(source / "src")) for path in wanted} <= names
     assert len(list(package.rglob("*.tsv"))) == 6

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from weft import experiment
 from weft.api import Quiet
 from weft.evaluation import bootstrap
-from weft.recipe import parse_recipe
+from weft.recipes.recipe import parse_recipe
+from weft.run import train_run
 from weft.training.distributed import Processes, join
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def train_all(folder: Path, recipes: dict[str, dict[str, Any]], processes: Proce
     torch.randn_like = torch.ones_like  # SMART's noise is drawn for all rows at once, so it depends on the share
     bootstrap.ROUNDS = 20
     for name, content in recipes.items():
-        experiment.train(parse_recipe(content, name), folder / name, Quiet(), device="cpu", processes=processes)
+        train_run(parse_recipe(content, name), folder / name, Quiet(), device="cpu", processes=processes)
 
 
 if __name__ == "__main__":

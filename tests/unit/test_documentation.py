@@ -1,29 +1,57 @@
-"""The recipe page names every key that a recipe may have."""
+"""Pages that are written from the code are current, and every variant is explained on some page."""
 
+import re
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import weft
 from tests.contracts.registry import variants
 from tests.contracts.test_registries import REGISTRIES
+from weft.bodies.registry import FAMILIES
+from weft.cli import COMMANDS
 from weft.data.config import PRESETS, DataConfig
-from weft.evaluation.metrics import METRICS
-from weft.recipe import Recipe
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS
+from weft.recipes.recipe import Recipe
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
 from weft.training.optimizer import OptimizerConfig
+from weft.training.phases import PhaseConfig
+from weft.training.step import LogConfig
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+COMMAND_NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
 PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md", "report.md")
 
 
-@pytest.mark.parametrize("config", [Recipe, TaskConfig, OptimizerConfig, CheckpointConfig])
-def test_every_key_is_on_the_recipe_page(config: type) -> None:
-    page = (DOCS / "recipe.md").read_text(encoding="utf-8")
-    tables = {"tasks", "optimizer", "checkpoint", "log"}
-    missing = [key for key in config.model_fields if f"`{key}`" not in page and key not in tables]  # type: ignore[attr-defined]
-    assert missing == []
+@pytest.fixture
+def reference(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of docs/reference.py, which imports its neighbours."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    return runpy.run_path(str(DOCS / "reference.py"))
+
+
+def test_the_reference_is_written_from_the_code(reference: dict[str, Any]) -> None:
+    made = {name: page() for name, page in reference["PAGES"].items()}
+    written = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "reference").iterdir()}
+    assert written == made, "run `make docs`"
+
+
+def test_the_reference_has_every_key_variant_command_and_name(reference: dict[str, Any]) -> None:
+    """The generator leaves nothing out."""
+    pages = {name: page() for name, page in reference["PAGES"].items()}
+    configs = [Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig, PhaseConfig, LogConfig]
+    keys = [key for config in configs for key in config.model_fields]
+    variants_ = [variant for registry in REGISTRIES.values() for variant in variants(registry).items()]
+    keys += [key for _, config in variants_ for key in config.model_fields if key != "name"]
+    assert [key for key in keys if f"| `{key}` |" not in pages["recipe.md"]] == []
+    assert [name for name, _ in variants_ if f'"{name}"' not in pages["recipe.md"]] == []
+    assert [name for name in COMMAND_NAMES if f"## weft {name}\n" not in pages["commands.md"]] == []
+    assert [name for name in weft.__all__ if f"`weft.{name}`" not in pages["python.md"]] == []
 
 
 def test_every_variant_is_on_a_page() -> None:
@@ -32,11 +60,54 @@ def test_every_variant_is_on_a_page() -> None:
     assert [name for name in names if f"`{name}`" not in page and f'"{name}"' not in page] == []
 
 
-def test_the_data_page_names_every_key_preset_and_metric() -> None:
+def test_the_data_page_names_every_key_preset_metric_and_kind() -> None:
     page = (DOCS / "data.md").read_text(encoding="utf-8")
     assert [key for key in DataConfig.model_fields if f"`{key}`" not in page and key != "preset"] == []
     assert [name for name in PRESETS if f"`{name}`" not in page] == []
     assert [name for name in METRICS if name not in page] == []
+    assert [name for name in KINDS if f"| `{name}` |" not in page] == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_source_links_name_what_is_there(page: Path) -> None:
+    """[`name`](../src/file.py) says that the file defines the name."""
+    line_of = runpy.run_path(str(DOCS / "website.py"))["line_of"]
+    for text, target in re.findall(r"\[`([^`]+)`\]\((\.\./src/[^)]+\.py)\)", page.read_text(encoding="utf-8")):
+        path = page.parent / target
+        assert path.is_file(), f"{page.name} links to {target}"
+        assert text.endswith(".py") or line_of(path, text), f"{page.name}: {target} does not define {text}"
+
+
+def test_a_wrong_name_in_a_source_link_is_found() -> None:
+    """The test above can fail."""
+    line_of = runpy.run_path(str(DOCS / "website.py"))["line_of"]
+    file = ROOT / "src/weft/training/step.py"
+    assert (
+        file.read_text(encoding="utf-8").splitlines()[line_of(file, "Step._forward") - 1].startswith("    def _forward")
+    )
+    assert line_of(file, "Step.no_such_method") is None
+    assert line_of(file, "no_such_name") is None
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:
+    drawing = runpy.run_path(str(DOCS / "rooms.py"))
+    assert (DOCS / "rooms.svg").read_text(encoding="utf-8") == drawing["svg"](), "run `make docs`"
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert [room for room in drawing["graph"]() if f"`{room}/`" not in page and f"`{room}.py`" not in page] == []
+
+
+def test_the_glossary_defines_each_term_once_and_pages_link_to_it() -> None:
+    headings = re.findall(r"^### (.+)$", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(headings) == len(set(headings))
+    others = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page.name != "glossary.md")
+    for term in "Body Task Reading Window Plan Recipe Study Arm Claim Surgery Weighting".split():
+        assert term in headings
+        assert f"(glossary.md#{term.lower()})" in others
+
+
+def test_every_family_is_on_the_page_of_bodies() -> None:
+    page = (DOCS / "bodies.md").read_text(encoding="utf-8")
+    assert [name for name in FAMILIES if f"| `{name}` |" not in page] == []
 
 
 def test_every_key_has_a_help_text() -> None:

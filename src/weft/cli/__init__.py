@@ -23,19 +23,19 @@ from weft.cli import (
     sweep,
     train,
 )
-from weft.errors import Interrupted, RunError, ToldElsewhere, UserError
-from weft.leaving import for_terminal
+from weft.foundation.errors import Interrupted, RunError, ToldElsewhere, UserError
+from weft.foundation.sanitize import for_terminal
 
 OUT_OF_MEMORY = (
     "the memory is full. Less is needed with smaller batches (tasks.NAME.batch_size, with optimizer.accumulate to "
     "make up for it), a shorter max_length, or optimizer.gradient_checkpointing = true; `weft check` estimates what a "
-    "recipe needs. Checkpoints that were written are intact: go on with --resume"
+    "recipe needs. Checkpoints that were written are intact: continue with --resume"
 )
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Fine-tune one BERT body on many sentence tasks at once, and learn what helped.",
+    help="Fine-tune one encoder on many sentence tasks at once, and learn what helped.",
 )
 COMMANDS = (
     demo,

@@ -3,15 +3,15 @@
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from weft.cli.terminal import SafeConsole
+from weft.report.live import SafeConsole
 
 
-def bar() -> "Bar":
+def bar() -> "BulkBar":
     """On standard error."""
-    return Bar(SafeConsole(stderr=True))
+    return BulkBar(SafeConsole(stderr=True))
 
 
-class Bar(Progress):
+class BulkBar(Progress):
     """rows done, rows a second, time left"""
 
     def __init__(self, console: Console) -> None:

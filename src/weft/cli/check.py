@@ -12,18 +12,20 @@ def check(
     settings: options.Settings = None,
     seed: options.Seed = None,
     budget: options.Budget = None,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Look at everything that can be known before training; train nothing."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
-    from weft.check import examine
-    from weft.cli.terminal import SafeConsole
-    from weft.recipe import load_recipe
+    from weft.build import assemble
+    from weft.recipes.check import examine
+    from weft.recipes.recipe import load_recipe
+    from weft.report.live import SafeConsole
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, seed=seed, data_dir=data_dir)
     console = SafeConsole()
     with console.status("reading and tokenizing"):
-        findings = examine(loaded, steps)
+        findings = examine(assemble(loaded, steps=steps, trust_code=trust_code))
     notes = [f"note: {note}" for note in options.unused_data_dir(loaded, data_dir)]
     for line in [*findings.lines(), *notes]:
         console.print(line, soft_wrap=True)

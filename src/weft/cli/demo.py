@@ -26,10 +26,12 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")] = Path("runs/demo"),
 ) -> None:
     """Train the embedded default on the starter data and show what it learnt."""
-    from weft import experiment
-    from weft.cli.terminal import SafeConsole, Watcher, show_result
-    from weft.model import load
-    from weft.recipe import load_recipe
+    from weft.cli.terminal import show_result
+    from weft.inference.model import load
+    from weft.recipes.recipe import load_recipe
+    from weft.report.live import SafeConsole, Watcher
+    from weft.run import train_run
+    from weft.runs.folder import RunPaths
 
     console = SafeConsole()
     folder = _free(out)
@@ -37,10 +39,11 @@ def demo(
     console.print("scores of the untrained heads first, then 7 passes over the data\n")
     watcher = Watcher(console)
     try:
-        result = experiment.train(load_recipe("starter"), folder, watcher)
+        result = train_run(load_recipe("starter"), folder, watcher)
     finally:
         watcher.close()
-    show_result(console, result, folder)
+    assert result is not None, "one process leads itself"
+    show_result(console, result, RunPaths(folder))
 
     model = load(folder)
     console.print("\nThree answers from one body, for texts it has never seen:")
@@ -55,13 +58,13 @@ def demo(
                 answer = f"{prediction.label} ({prediction.score:.0%})"
             console.print(f"  {answer:24}  {'  |  '.join(texts)}", soft_wrap=True)
 
+    run = RunPaths(folder)
     console.print("\nWhat next", style="bold")
-    console.print(f"  open {folder / 'report.html'}      what it learnt, and its mistakes", soft_wrap=True)
+    console.print(f"  open {run.report}      what it learnt, and its mistakes", soft_wrap=True)
     console.print(f'  weft predict {folder} sentiment "your own sentence"')
     console.print(f"  weft evaluate {folder}")
     console.print("  weft init your-file.csv -o my-task.toml      a recipe for your own data", soft_wrap=True)
-    results, log = folder / "result.json", folder / "metrics.jsonl"
-    console.print(f"  results: {results}, model: {folder / 'model'}, log: {log}", soft_wrap=True)
+    console.print(f"  results: {run.result}, model: {run.model}, log: {run.metrics}", soft_wrap=True)
 
 
 def _free(out: Path) -> Path:

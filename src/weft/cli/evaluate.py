@@ -1,13 +1,12 @@
 """`weft evaluate`"""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from weft.cli import options
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def evaluate(
@@ -19,6 +18,7 @@ def evaluate(
         typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
     ] = None,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
     as_json: options.Json = False,
 ) -> None:
     """Score a trained model."""
@@ -33,17 +33,18 @@ def evaluate(
         if not equals:
             raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
         files[task] = Path(path)
-    from weft.cli.terminal import SafeConsole, score_table
-    from weft.model import load
-    from weft.training.run_folder import without_nan
+    from weft.cli.terminal import score_table
+    from weft.foundation.records import to_json
+    from weft.inference.model import load
+    from weft.report.live import SafeConsole
 
     shown = "file" if files else split
-    loaded = load(model, device)
-    for note in options.unused_data_dir(loaded.recipe, data_dir):
+    loaded = load(model, device, trust_code=trust_code)
+    for note in options.unused_data_dir(loaded.config, data_dir):
         typer.echo(f"note: {note}", err=True)
     evaluation = loaded.evaluate(split, data_dir=data_dir, files=files)
     if as_json:
         scores = {"split": shown, "tasks": evaluation.scores, "overall": evaluation.overall}
-        print(json.dumps(without_nan(scores), allow_nan=False))
+        print(to_json(scores))
     else:
         SafeConsole().print(score_table(evaluation.scores, evaluation.overall, split=shown))

@@ -13,18 +13,20 @@ def export(
     to: Annotated[str, typer.Option("--to", help="transformers, sentence-transformers or onnx.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT", help="Folder to write; made by this command.")],
     quantize: Annotated[
-        str | None, typer.Option("--quantize", metavar="int8", help="8-bit weights; scores the dev files. For onnx.")
+        str | None, typer.Option("--quantize", metavar="int8", help="8-bit weights, evaluated on dev. For onnx.")
     ] = None,
     data_dir: options.DataDir = None,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Write a trained model for other libraries."""
     options.require_folder(data_dir)
-    from weft.cli.terminal import SafeConsole, score_table
+    from weft.cli.terminal import score_table
     from weft.export import export as write
+    from weft.report.live import SafeConsole
 
     console = SafeConsole()
     with console.status(f"writing {out}"):
-        outcome = write(model, to, out, quantize=quantize, data_dir=data_dir)
+        outcome = write(model, to, out, quantize=quantize, data_dir=data_dir, trust_code=trust_code)
     for what, where in outcome.written.items():
         console.print(f"{what}: {out / where}", soft_wrap=True)
     for task, reason in outcome.skipped.items():

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from weft.atomic import write_whole
-from weft.errors import UserError
-from weft.leaving import for_terminal
+from weft.foundation.atomic import write_whole
+from weft.foundation.errors import UserError
+from weft.foundation.sanitize import for_terminal
 
 
 def init(
@@ -24,8 +24,8 @@ def init(
         raise UserError(f"-o {out}: expected a name that ends in .toml")
     if not out.parent.is_dir():
         raise UserError(f"-o {out}: there is no folder {out.parent}")
-    from weft.proposal.writer import propose
-    from weft.recipe import parse_recipe, resolve
+    from weft.recipes.init.writer import propose
+    from weft.recipes.recipe import parse_recipe, resolve
 
     text = propose(files, out, _ask if sys.stdin.isatty() and sys.stdout.isatty() else _take_proposal)
     resolve(parse_recipe(tomllib.loads(text), str(out)), out.parent, None)  # what we write must be a recipe

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.bulk import SHARD_ROWS
-from weft.errors import UserError
+from weft.foundation.errors import UserError
+from weft.inference.bulk import SHARD_ROWS
 
 if TYPE_CHECKING:
-    from weft.recipe import Recipe
+    from weft.tasks.config import ModelConfig
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe file, or a shipped recipe's name.")]
 ModelArgument = Annotated[
@@ -25,15 +25,13 @@ Settings = Annotated[
 Seed = Annotated[int | None, typer.Option("--seed", help="Replace the recipe's seed.")]
 Budget = Annotated[
     str | None,
-    typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and score it at their end only."),
+    typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and evaluate at the end only."),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
-ExecutorName = Annotated[
-    str, typer.Option("--executor", help="Where the shards of a file are answered: local or ray (a cluster).")
-]
+ExecutorName = Annotated[str, typer.Option("--executor", help="Where shards are processed: local or ray (a cluster).")]
 ShardRows = Annotated[
     int,
-    typer.Option("--shard-rows", metavar="N", help="Rows of a file that are answered, and saved, together."),
+    typer.Option("--shard-rows", metavar="N", help="Rows per shard, processed and saved together."),
 ]
 OnEmptyText = Annotated[
     str | None,
@@ -41,6 +39,13 @@ OnEmptyText = Annotated[
         "--on-empty",
         metavar="RULE",
         help="Empty texts: error, skip (no answer) or keep (answered). Defaults to the rule of the task's data.",
+    ),
+]
+TrustCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Import the code that the recipe or model names by `use`. Read it first; WEFT_TRUST_CODE=1 does the same.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
@@ -58,7 +63,7 @@ def require_folder(path: Path | None) -> None:
         raise UserError(f"--data-dir {path}: there is no such folder")
 
 
-def unused_data_dir(recipe: "Recipe", data_dir: Path | None) -> list[str]:
+def unused_data_dir(recipe: "ModelConfig", data_dir: Path | None) -> list[str]:
     """A note where --data-dir has nothing to do."""
     if data_dir is None or any(task.data.preset is not None for task in recipe.tasks.values()):
         return []

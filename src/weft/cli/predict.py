@@ -7,31 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.bulk import SHARD_ROWS
 from weft.cli import options
 from weft.data.empty import OnEmpty, require_rule
-from weft.errors import UserError
-from weft.leaving import for_terminal
+from weft.foundation.errors import UserError
+from weft.foundation.sanitize import for_terminal
+from weft.inference.bulk import SHARD_ROWS
 
 if TYPE_CHECKING:
-    from weft.model import Model
+    from weft.inference.model import Model
 
 
 def predict(
     model: options.ModelArgument,
     task: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="One of the model's tasks; left out with --task and --all.")
+        str | None, typer.Argument(metavar="[TASK]", help="Task of the model; omit it with --task or --all.")
     ] = None,
-    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="A text to answer for.")] = None,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="Text to predict.")] = None,
     text2: Annotated[str | None, typer.Argument(metavar="[TEXT2]", help="The second text of a pair.")] = None,
     some: Annotated[
-        str | None, typer.Option("--task", metavar="A,B", help="Several tasks, answered in one pass.")
+        str | None, typer.Option("--task", metavar="A,B", help="Several tasks, predicted in one pass.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All tasks of the model, answered in one pass.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All tasks of the model, predicted in one pass.")] = False,
     source: Annotated[Path | None, typer.Option("--input", help="A table with columns text (and text2).")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", help="Where the answers go: csv, tsv, jsonl, parquet.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Output file: csv, tsv, jsonl or parquet.")] = None,
     keep_columns: Annotated[
         str | None,
         typer.Option(
@@ -42,11 +40,12 @@ def predict(
     ] = None,
     on_empty: options.OnEmptyText = None,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
     as_json: options.Json = False,
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
     raw_csv: Annotated[
-        bool, typer.Option("--raw-csv", help="Leave csv cells as they are, even those that a spreadsheet would run.")
+        bool, typer.Option("--raw-csv", help="Do not escape csv cells that a spreadsheet would run as formulas.")
     ] = False,
 ) -> None:
     """Answer for one text, or for a file of them."""
@@ -77,13 +76,14 @@ def predict(
                 executor=executor,
                 shard_rows=shard_rows,
                 raw_csv=raw_csv,
+                trust_code=trust_code,
                 listener=watcher,
             )
         print(json.dumps({"rows": rows, "output": str(output)}) if as_json else f"{rows:,} answers -> {output}")
         return
-    from weft.model import load
+    from weft.inference.model import load
 
-    loaded = load(model, device)
+    loaded = load(model, device, trust_code=trust_code)
     chosen = loaded.choose(tasks)
     answers = _of_file(loaded, chosen, source, rule) if source is not None else _of_texts(loaded, chosen, texts, rule)
     if as_json:
@@ -131,10 +131,10 @@ def _of_texts(model: "Model", tasks: list[str], texts: list[str], rule: OnEmpty 
 
 def _of_file(model: "Model", tasks: list[str], source: Path, rule: OnEmpty | None) -> Answers:
     """Row by row, the tasks in order; a bad row is heard of before the first answer."""
-    from weft.bulk.texts import Texts
-    from weft.bulk.work import Answers
+    from weft.inference.bulk.texts import BulkTexts
+    from weft.inference.bulk.work import Answers
 
-    texts = Texts(source, Answers(tuple(tasks), rule).wishes(model))
+    texts = BulkTexts(source, Answers(tuple(tasks), rule).wishes(model))
     texts.look()
     if note := texts.note():
         typer.echo(f"weft: {note}", err=True)

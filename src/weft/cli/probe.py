@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from weft.atomic import write_whole
 from weft.cli import options
-from weft.leaving import for_terminal
+from weft.foundation.atomic import write_whole
+from weft.foundation.sanitize import for_terminal
 
 
 def probe(
@@ -15,6 +15,7 @@ def probe(
     data_dir: options.DataDir = None,
     split: Annotated[str, typer.Option("--split", help="train, dev or test.")] = "dev",
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
     as_json: options.Json = False,
 ) -> None:
     """Swap the gendered words in a split's texts and see how far the answers move."""
@@ -22,13 +23,15 @@ def probe(
     options.require_split(split)
     from rich.table import Table
 
-    from weft import probe as probing
-    from weft.cli.terminal import SafeConsole
-    from weft.model import load
+    from weft.inference import probe as probing
+    from weft.inference.model import load
+    from weft.report.live import SafeConsole
+    from weft.runs.folder import RunPaths
 
-    found = probing.probe(load(model, device), split, data_dir)
-    if (model / "metrics.jsonl").is_file():  # a run folder: its next report shows it
-        write_whole(model / "bias.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    found = probing.probe(load(model, device, trust_code=trust_code), split, data_dir)
+    run = RunPaths(model)
+    if run.metrics.is_file():  # a run folder: its next report shows it
+        write_whole(run.bias, json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     if as_json:
         print(for_terminal(json.dumps(found, ensure_ascii=False)))
         return

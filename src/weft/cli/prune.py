@@ -9,11 +9,11 @@ import typer
 def prune(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
     unfinished: Annotated[
-        bool, typer.Option("--unfinished", help="Prune runs that have not finished too; they cannot be resumed then.")
+        bool, typer.Option("--unfinished", help="Also prune unfinished runs, which then cannot be resumed.")
     ] = False,
 ) -> None:
     """Delete the checkpoints of finished runs: only --resume needs them. Models, logs and reports stay."""
-    from weft.training.pruning import prune
+    from weft.runs.pruning import prune
 
     for run in runs:
         freed = prune(run, unfinished=unfinished)

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from weft.library import Shipped
+    from weft.recipes.library import Shipped
 
 
 def recipes(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME or WORD]", help="Print this recipe, or list those that hold the word."),
+        typer.Argument(metavar="[NAME or WORD]", help="Print this recipe, or list the recipes that contain the word."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value on stdout and nothing else.")] = False,
 ) -> None:
     """List the shipped recipes, or print one ready to copy."""
-    from weft.library import find_shipped, library
+    from weft.recipes.library import find_shipped, library
 
     found = list(library().values())
     if name in library():
@@ -47,7 +47,7 @@ def _as_json(shipped: "Shipped", *, whole: bool) -> dict[str, Any]:
 
 def changes(shipped: "Shipped") -> list[str]:
     """What is different since version 0.1: in all rows of the report, and in this one."""
-    from weft.library import reports
+    from weft.recipes.library import reports
 
     of_all = [report.changed for report in reports() if report.report == shipped.report]
     return [*of_all, *([shipped.changed] if shipped.changed else [])]
@@ -55,7 +55,7 @@ def changes(shipped: "Shipped") -> list[str]:
 
 def _print_list(found: list["Shipped"]) -> None:
     """By report, one line per id, never wrapped: the ids stand first, so that other tools can read them."""
-    from weft.library import reports
+    from weft.recipes.library import reports
 
     common = {report.report: f"# changed in all rows since 0.1: {report.changed}" for report in reports()}
     titles = {report.report: f'report {report.report}: {report.authors}, "{report.title}"' for report in reports()}

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def report(
@@ -25,9 +25,9 @@ def report(
         raise UserError(f"-o {out}: there is no folder {out.parent}")
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures {figures}: is a file; name a folder")
-    from weft.cli.terminal import SafeConsole
+    from weft.report.live import SafeConsole
     from weft.report.page import write_page
-    from weft.report.run import read_runs
+    from weft.runs.reader import read_runs
 
     found = read_runs(runs)
     if text:

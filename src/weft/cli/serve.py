@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 
@@ -15,38 +15,39 @@ NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 def serve(
     model: options.ModelArgument,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen at; only this machine unless said.")
+        str, typer.Option("--host", help="Address to listen on. Defaults to the loopback interface.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 selects a free one.")] = 8000,
     api_key_file: Annotated[
-        Path | None, typer.Option("--api-key-file", metavar="F", help="Keys that clients may use, one a line.")
+        Path | None, typer.Option("--api-key-file", metavar="F", help="File with the accepted API keys, one per line.")
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option("--allowed-host", metavar="NAME", help="Host name that clients use; may be repeated."),
     ] = None,
     batch_tokens: Annotated[
-        int, typer.Option("--batch-tokens", min=0, help="Tokens that share a pass; 0: every request alone.")
+        int, typer.Option("--batch-tokens", min=0, help="Maximum tokens per forward pass; 0 disables batching.")
     ] = 2048,
     max_wait_ms: Annotated[
-        float, typer.Option("--max-wait-ms", min=0, help="How long a request waits for company at most.")
+        float, typer.Option("--max-wait-ms", min=0, help="Maximum time that a request waits for a batch.")
     ] = 3.0,
     queue_tokens: Annotated[
-        int, typer.Option("--queue-tokens", min=1, help="Tokens that may wait; then clients get 429.")
+        int, typer.Option("--queue-tokens", min=1, help="Maximum tokens in the queue; beyond it clients get 429.")
     ] = 65_536,
     queue_chars: Annotated[
-        int, typer.Option("--queue-chars", min=1, help="Characters that may wait to be tokenized; then 429.")
+        int, typer.Option("--queue-chars", min=1, help="Maximum characters waiting to be tokenized; beyond it 429.")
     ] = 4_000_000,
     queue_requests: Annotated[
-        int, typer.Option("--queue-requests", min=1, help="Requests that may be in work; then 429.")
+        int, typer.Option("--queue-requests", min=1, help="Maximum requests in progress; beyond it 429.")
     ] = 1024,
-    max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = 1_000_000,
-    max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Texts, or pairs, of a request.")] = 256,
-    max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="Characters of a text.")] = 20_000,
+    max_body: Annotated[int, typer.Option("--max-body", min=1, help="Maximum bytes per request.")] = 1_000_000,
+    max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Maximum texts or pairs per request.")] = 256,
+    max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="Maximum characters per text.")] = 20_000,
     body_seconds: Annotated[
-        float, typer.Option("--body-seconds", min=0.1, help="How long a client may take to send a request.")
+        float, typer.Option("--body-seconds", min=0.1, help="Maximum time that a client may take to send a request.")
     ] = 10.0,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Answer over HTTP, with a page to try it."""
     missing = [name for name in NEEDED if find_spec(name) is None]
@@ -60,13 +61,13 @@ def serve(
     listener = open_socket(host, port)
     where, at = listener.getsockname()[:2]
     hosts = Hosts(where, host, allowed_host or ())
-    from weft.model import load
+    from weft.inference.model import load
     from weft.serving.server import serve as run
-    from weft.serving.settings import Settings
+    from weft.serving.settings import ServerSettings
 
-    loaded = load(model, device)
+    loaded = load(model, device, trust_code=trust_code)
     place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
-    settings = Settings(
+    settings = ServerSettings(
         max_body=max_body,
         max_texts=max_texts,
         max_chars=max_chars,
@@ -77,5 +78,5 @@ def serve(
         queue_requests=queue_requests,
         body_seconds=body_seconds,
     )
-    said = f"{loaded.recipe.name} answers at {place} (a page to try it; {place}/docs describes the API)"
+    said = f"{loaded.config.name} answers at {place} (a page to try it; {place}/docs describes the API)"
     run(loaded, listener, settings, keys, hosts, lambda: print(said, flush=True))

@@ -6,7 +6,7 @@ import typer
 
 from weft.cli import options
 from weft.cli.study import ExecutorName, Jobs, Out, Plan, run
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def sharing(
@@ -17,7 +17,7 @@ def sharing(
     settings: options.Settings = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="steps=N", help="Steps of the shared body; the recipe's own unless said."),
+        typer.Option("--budget", metavar="steps=N", help="Steps of the shared body. Defaults to the recipe's own."),
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="The seeds of every arm.")] = "1,2,3",
     task: Annotated[
@@ -40,6 +40,7 @@ def sharing(
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Tell whether the tasks of a recipe gain from sharing a body, and which of them conflict."""
     options.require_folder(data_dir)
@@ -47,12 +48,18 @@ def sharing(
     seconds = options.time_seconds(max_time)
     if not all(seed.strip().isdigit() for seed in seeds.split(",")):
         raise UserError(f"--seeds {seeds}: expected numbers with commas between them, such as 1,2,3")
-    from weft.recipe import load_recipe
+    from weft.recipes.recipe import load_recipe
     from weft.study.sharing import sharing_study
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
     numbers = dict.fromkeys(int(seed) for seed in seeds.split(","))
     source = sharing_study(
-        loaded, seeds=list(numbers), steps=steps, tasks=task or (), max_seconds=seconds, device=device
+        loaded,
+        seeds=list(numbers),
+        steps=steps,
+        tasks=task or (),
+        max_seconds=seconds,
+        device=device,
+        trust_code=trust_code,
     )
-    run(source, out, None, None, plan, executor, jobs, device)
+    run(source, out, None, None, plan, executor, jobs, device, trust_code)

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import RunError, UserError
+from weft.foundation.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.content import Content
-    from weft.study.executors import Executor
-    from weft.study.format import Source
+    from weft.study.executors import StudyExecutor
+    from weft.study.format import FoundStudy
+    from weft.study.records import StudyResult
 
 Out = Annotated[
-    Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command goes on in it.")
+    Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command resumes it.")
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and how long it should take; train nothing.")]
-ExecutorName = Annotated[str, typer.Option("--executor", help="Who runs the runs: local or ray.")]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="How many runs at a time.")]
+ExecutorName = Annotated[str, typer.Option("--executor", help="Where runs are executed: local or ray.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of parallel runs.")]
 
 
 def study(
@@ -32,14 +32,15 @@ def study(
     data_dir: options.DataDir = None,
     body: options.Body = None,
     settings: options.Settings = None,
-    full: Annotated[bool, typer.Option("--full", help="The study's large version instead of the small one.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run the large version of the study.")] = False,
     plan: Plan = False,
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Compare recipes under equal conditions, with several seeds, and judge claims about them."""
-    from weft.study.format import Source, load_study
+    from weft.study.format import FoundStudy, load_study
     from weft.study.plan import with_settings
 
     if study is None:
@@ -47,11 +48,11 @@ def study(
         return
     source = load_study(study)
     chosen = with_settings(source.study.enlarged() if full else source.study, settings or ())
-    run(Source(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device)
+    run(FoundStudy(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device, trust_code)
 
 
 def run(
-    source: "Source",
+    source: "FoundStudy",
     out: Path | None,
     data_dir: Path | None,
     body: str | None,
@@ -59,19 +60,20 @@ def run(
     executor: str,
     jobs: int,
     device: str,
+    trust_code: bool,
 ) -> None:
     """Plan a study, and unless that is all, run it and show what it found."""
     options.require_folder(data_dir)
     if out is None and not plan_only:
         raise UserError("study: say with -o which folder the study goes into, or look at it with --plan")
     chosen = _executor(executor, jobs)
-    from weft.cli.terminal import SafeConsole
+    from weft.report.live import SafeConsole
     from weft.study.plan import describe, plan_study
     from weft.study.runner import run_study
 
     console = SafeConsole()
     with console.status("reading, tokenizing and building every arm"):
-        planned = plan_study(source, data_dir=data_dir, body=body, device=device)
+        planned = plan_study(source, data_dir=data_dir, body=body, device=device, trust_code=trust_code)
     for line in describe(planned):
         console.print(line, soft_wrap=True)
     if plan_only:
@@ -79,11 +81,11 @@ def run(
     assert out is not None
     result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True))
     _show(console, result, out)
-    if not any(arm["seeds"] for arm in result["arms"].values()):
-        raise RunError(f"{out}: no run came to its end; what each said is in {out / 'logs'}")
+    if not any(arm.seeds for arm in result.arms.values()):
+        raise RunError(f"{out}: no run finished; the log of each is in {out / 'logs'}")
 
 
-def _executor(name: str, jobs: int) -> "Executor":
+def _executor(name: str, jobs: int) -> "StudyExecutor":
     from weft.study.executors import EXECUTORS
 
     if name not in EXECUTORS:
@@ -92,17 +94,18 @@ def _executor(name: str, jobs: int) -> "Executor":
 
 
 def _list() -> None:
-    from weft.study.format import parse_study, shipped_studies
+    from weft.foundation.shipped import shipped_texts
+    from weft.study.format import parse_study
 
-    width = max(map(len, shipped_studies()))
-    for name, text in shipped_studies().items():
+    width = max(map(len, shipped_texts("studies")))
+    for name, text in shipped_texts("studies").items():
         found = parse_study(text, name)
         typer.echo(f"{name:<{width}}  {text.splitlines()[0].removeprefix('# ')}")
         for claim in found.claims:
             typer.echo(f"{'':<{width}}    {claim.text}")
 
 
-def _show(console: "Console", result: "Content", out: Path) -> None:
+def _show(console: "Console", result: "StudyResult", out: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -117,8 +120,8 @@ def _show(console: "Console", result: "Content", out: Path) -> None:
         console.print()
         console.print(table)
     console.print()
-    for claim in result["claims"]:
-        console.print(Text.assemble((claim["verdict"], "bold"), f"  {tables.claim_line(claim)}"), soft_wrap=True)
+    for claim in result.claims:
+        console.print(Text.assemble((claim.verdict, "bold"), f"  {tables.claim_line(claim)}"), soft_wrap=True)
     for note in tables.problems(result):
         console.print(f"note: {note}", style="yellow", soft_wrap=True)
     console.print(f"{out / 'study.html'} has all tables; study.md, study.json and runs/ lie beside it", soft_wrap=True)

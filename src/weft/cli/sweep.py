@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import Interrupted
+from weft.foundation.errors import Interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.sweep.store import Claim
-    from weft.training.trainer import Listener
+    from weft.sweep.store import ClaimedTrial
+    from weft.training.loop import TrainListener
 
 SHOWN = 10
 """trials that the table on the terminal has; the file has all"""
@@ -26,10 +26,11 @@ def sweep(
     data_dir: options.DataDir = None,
     trials: Annotated[int | None, typer.Option("--trials", min=1, help="Replace the sweep's number of trials.")] = None,
     device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
-    """Search over keys of a recipe. Started again, it goes on; started beside itself, it shares the work."""
+    """Search over keys of a recipe. Run it again to resume; run it several times in parallel to share the work."""
     options.require_folder(data_dir)
-    from weft.cli.terminal import SafeConsole
+    from weft.report.live import SafeConsole
     from weft.sweep.config import load_sweep
     from weft.sweep.search import run_sweep
 
@@ -39,7 +40,7 @@ def sweep(
         loaded = loaded.model_copy(update={"trials": trials})
     audience = Terminal(console)
     try:
-        found = run_sweep(loaded, out, audience, data_dir=data_dir, device=device)
+        found = run_sweep(loaded, out, audience, data_dir=data_dir, device=device, trust_code=trust_code)
     except Interrupted:
         again = shlex.join(sys.argv[1:])
         raise Interrupted(f"stopped; everything up to here is saved. Go on with: weft {again}") from None
@@ -58,7 +59,7 @@ class Terminal:
     """Follows the trials of this process."""
 
     def __init__(self, console: "Console") -> None:
-        from weft.cli.terminal import Watcher
+        from weft.report.live import Watcher
 
         class Trial(Watcher):
             """A note about the data would be the same for every trial: it is said once."""
@@ -73,11 +74,11 @@ class Terminal:
         self.make = Trial
         self.watcher: Watcher | None = None
 
-    def trial(self, claim: "Claim", planned: int) -> "Listener":
-        from weft.content import toml_value
+    def trial(self, claim: "ClaimedTrial", planned: int) -> "TrainListener":
+        from weft.foundation.content import toml_value
 
         values = "  ".join(f"{key}={toml_value(value)}" for key, value in claim.point.items())
-        again = " goes on" if claim.goes_on else ""
+        again = " resumes" if claim.goes_on else ""
         self.console.print(
             f"trial {claim.number:04d}{again} ({claim.number + 1} of {planned}): {values}",
             soft_wrap=True,
@@ -86,7 +87,7 @@ class Terminal:
         self.watcher = self.make(self.console)
         return self.watcher
 
-    def ended(self, claim: "Claim", words: str) -> None:
+    def ended(self, claim: "ClaimedTrial", words: str) -> None:
         self.close()
         self.console.print(f"trial {claim.number:04d}: {words}", soft_wrap=True)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options
-from weft.errors import Interrupted
+from weft.foundation.errors import Interrupted
 
 
 def train(
@@ -20,18 +20,21 @@ def train(
     seed: options.Seed = None,
     budget: options.Budget = None,
     device: options.Device = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in this folder stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint.")] = False,
     allow_trackers: Annotated[
         list[str] | None,
         typer.Option("--allow-tracker", metavar="URI", help="Let the recipe send its log to this address."),
     ] = None,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Train a recipe into a run folder."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
-    from weft import experiment
-    from weft.cli.terminal import SafeConsole, Watcher, show_result
-    from weft.recipe import load_recipe
+    from weft.cli.terminal import show_result
+    from weft.recipes.recipe import load_recipe
+    from weft.report.live import SafeConsole, Watcher
+    from weft.run import train_run
+    from weft.runs.folder import RunPaths
     from weft.training.distributed import join
 
     with join(device) as processes:
@@ -42,7 +45,7 @@ def train(
         for note in options.unused_data_dir(loaded, data_dir):
             watcher.noted(note)
         try:
-            result = experiment.train(
+            result = train_run(
                 loaded,
                 out,
                 watcher,
@@ -50,6 +53,7 @@ def train(
                 device=device,
                 resume=resume,
                 allow_trackers=allow_trackers or (),
+                trust_code=trust_code,
                 processes=processes,
             )
         except Interrupted:
@@ -61,5 +65,5 @@ def train(
             ) from None
         finally:
             watcher.close()
-        if processes.leads:
-            show_result(console, result, out)
+        if result is not None:
+            show_result(console, result, RunPaths(out))

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 ROWS = 8192
 """rows that are read, tokenized or answered together"""
@@ -164,6 +163,8 @@ def _require_reasonable(path: Path, chunk: Any, *, is_list: bool) -> None:
 def _text_bytes(array: Any) -> int:
     """What the texts of an array take when equal ones are repeated."""
     if pa.types.is_dictionary(array.type):
+        import pyarrow.compute as pc  # takes long to import, and answers for single texts do without
+
         lengths = pc.binary_length(array.dictionary).take(array.indices)
         return int(pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from weft.data.labels import as_flag, as_float, canonical, divide
+from weft.kinds.cells import as_flag, as_float, canonical, divide
 
 DISTINCT_KEPT = 200
 """a column with more different values than this is not a set of classes"""

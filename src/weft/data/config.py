@@ -1,7 +1,5 @@
 """Which files feed a task, and the layouts that are known by name."""
 
-from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -9,7 +7,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from weft.data.empty import OnEmpty
 from weft.data.layout import Layout, Quoting
 from weft.data.masking import MaskKind
-from weft.variants import Config
+from weft.foundation.config import Config
+from weft.foundation.shipped import shipped_folder
 
 
 def _column(value: Any) -> Any:
@@ -36,44 +35,46 @@ class DataConfig(Config):
     """Files of one task and the columns that matter in them."""
 
     train: str | None = None
-    """file with the examples to train on, relative to the recipe: csv, tsv, jsonl or parquet, also gzipped"""
+    """Train file, relative to the recipe: csv, tsv, jsonl or parquet, optionally gzipped."""
     dev: str | None = None
-    """file with the examples that scores are measured on"""
+    """Dev file, on which scores are measured."""
     test: str | None = None
-    """file for a last look, used only by `weft evaluate --split test`"""
+    """Test file, used only by `weft evaluate --split test`."""
     dev_fraction: float | None = Field(default=None, gt=0, lt=1)
-    """instead of `dev`: the share of the train file that is set aside, rows with equal texts on one side"""
+    """Fraction of the train file to hold out instead of `dev`. Rows with equal texts stay in one split."""
     text: ColumnName = "text"
-    """column of the text, or of the first text of a pair"""
+    """Column of the text, or of the first text of a pair."""
     text2: ColumnName | None = None
-    """column of the second text; needed by the readings bi and cross"""
+    """Column of the second text. Required by the readings bi, cross and concat."""
     label: LabelColumns = "label"
-    """column of the label; for a multilabel task of several labels, as a JSON list or divided by , ; or |, or a list
-    of columns of 0 and 1, one for each label"""
+    """Column of the label. For a multilabel task: a column of JSON lists or of labels separated by , ; or |, or a list
+    of columns of 0 and 1, one per label."""
     label_map: dict[str, str] | None = None
-    """other names for labels: `{ "1" = "bad", "2" = "bad", "3" = "good" }`"""
+    """New names for labels: `{ "1" = "bad", "2" = "bad", "3" = "good" }`"""
     mask: tuple[MaskKind, ...] = ()
-    """personal data that is replaced before anything else sees a text: email, phone, number, link"""
+    """Personal data to mask in all texts before anything else reads them: email, phone, number, link."""
     on_bad_rows: Literal["stop", "skip"] = "stop"
-    """what to do with rows whose text or label cannot be used; skipped rows are counted"""
+    """Handling of rows with an unusable text or label. Skipped rows are counted and reported."""
     quoting: Quoting = "auto"
-    """csv and tsv: "csv" if quotes enclose fields, "none" if they are part of the texts. Defaults to "auto": what the
-    whole file shows, and the other way for rows that can only be read so."""
+    """csv and tsv: "csv" if quotes enclose fields, "none" if quotes are part of the texts. Defaults to "auto": detected
+    on the whole file, with the other rule for rows that only it can read."""
     header: bool = True
-    """csv and tsv: whether the first line names the columns"""
+    """csv and tsv: whether the first line contains the column names."""
     columns: tuple[str, ...] = ()
-    """names of the columns of files without a header. Defaults to their numbers: "1", "2", ..."""
+    """Column names of files without a header. Defaults to their numbers: "1", "2", ..."""
     encoding: str = "utf-8"
-    """encoding of files that are not UTF-8, such as "cp1252". Defaults to "utf-8"."""
+    """Text encoding of the files, such as "cp1252"."""
     doubts: tuple[str, ...] = ()
-    """guesses of `weft init` for you to confirm; `weft check` and `weft train` repeat them until you delete them"""
+    """Guesses of `weft init` to confirm. `weft check` and `weft train` repeat them until you delete them."""
     on_empty: OnEmpty | None = None
-    """rows with an empty text, in training and prediction: error, skip (left out and counted) or keep (read as a text
-    without words). Defaults to error, and to skip where `on_bad_rows` is skip."""
+    """Handling of rows with an empty text, in training and prediction: error, skip (ignored and counted) or keep (read
+    as a text without words). Defaults to error, or to skip if `on_bad_rows` is skip."""
     hub: str | None = None
-    """a data set of the model hub, such as "nyu-mll/glue:qqp"; train, dev and test then name its splits"""
+    """Data set of the Hugging Face hub, such as "nyu-mll/glue:qqp". `train`, `dev` and `test` then name its splits."""
+    given: tuple[Literal["train", "dev", "test"], ...] | None = None
+    """Set by weft: the splits whose rows were given in Python, by `weft.train(..., data=...)`."""
     preset: str | None = None
-    """set by weft when the files come from a preset that is looked for in --data-dir"""
+    """Set by weft: the preset whose files are searched in --data-dir."""
 
     @field_validator("encoding")
     @classmethod
@@ -96,6 +97,11 @@ class DataConfig(Config):
     def layout(self) -> Layout:
         """How its files are written."""
         return Layout(self.quoting, self.encoding, self.header, self.columns)
+
+    def without_files(self) -> "DataConfig":
+        """The columns and rules alone: nothing about files, how they are written or where they are."""
+        files = {"train", "dev", "test", "hub", "preset", "given", "quoting", "header", "columns", "encoding"}
+        return DataConfig.model_validate(self.model_dump(exclude=files))
 
     @property
     def label_columns(self) -> tuple[str, ...]:
@@ -121,8 +127,7 @@ def _cs224n(name: str, stem: str, **columns: str) -> DataConfig:
 
 def _starter(task: str, **columns: str) -> DataConfig:
     """The small sets that come with weft."""
-    folder = Path(str(resources.files("weft"))) / "starter"
-    files = {split: str(folder / f"{task}-{split}.tsv") for split in ("train", "dev")}
+    files = {split: str(shipped_folder("starter") / f"{task}-{split}.tsv") for split in ("train", "dev")}
     return DataConfig.model_validate(files | columns)
 
 

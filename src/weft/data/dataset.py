@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
-from weft.data.labels import FlagColumns, LabelColumn, Labels, Targets
+from weft.data.labels import FlagColumns, LabelColumn
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import TokenizedFile
-from weft.errors import UserError
-from weft.randomness import generator
-from weft.types import Batch, Rows
+from weft.foundation.errors import UserError
+from weft.foundation.randomness import generator
+from weft.foundation.values import Batch, Rows
+from weft.kinds.labels import Labels
+from weft.kinds.truth import Targets
 
 PART = 8192
 """rows that a pass over a whole set holds at a time"""
@@ -44,7 +46,7 @@ class Dataset:
         labels: Labels,
         keep: Rows | None = None,
     ) -> None:
-        """`keep` are the file's rows that belong to this split; all of them unless said."""
+        """`keep` are the file's rows that belong to this split; Defaults to all rows."""
         self.task = task
         self.file = file
         self.reader = reader

@@ -17,7 +17,7 @@ from weft.data.bounds import BoundedText, open_bytes
 from weft.data.layout import Layout
 from weft.data.opening import explaining
 from weft.data.records import QUOTE, Record, Records, Way, first_fields, split_plainly
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 BLOCK = 1 << 20

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 OnEmpty = Literal["error", "skip", "keep"]
 """fail with a message; leave the row out, or without an answer; read it as a text without words"""

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from weft.data.bounds import BoundedText, parquet_rows, within_memory
+from weft.data.cells import as_text
 from weft.data.dialect import CONVERT, Dialect, detect, shown, text_encoding
+from weft.data.frames import Frame, Source
 from weft.data.layout import PLAIN, Layout
 from weft.data.opening import ending, explaining, is_delimited
 from weft.data.problems import Problems
 from weft.data.records import Record, Records, loosely_quoted
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 LONGEST = 1_000_000
@@ -22,7 +24,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 class Row(NamedTuple):
     line: int
-    """line in the file, from 1; for parquet the number of the row"""
+    """line in the file, from 1; for parquet the number of the row; of a table its number from 0"""
     values: dict[str, str]
     typed: dict[str, Any] | None = None
     """the same as JSON has it, for jsonl"""
@@ -32,20 +34,29 @@ Choice = Callable[[list[str]], list[str]]
 """which of the columns that a file has somebody wants"""
 
 
-def read_rows(path: Path, problems: Problems, choice: Choice | None = None, layout: Layout = PLAIN) -> Iterator[Row]:
-    """Rows of a csv, tsv, jsonl or parquet file, the first three also gzipped; what is not a row goes to `problems`.
+def read_rows(
+    source: Source, problems: Problems, choice: Choice | None = None, layout: Layout = PLAIN
+) -> Iterator[Row]:
+    """Rows of a csv, tsv, jsonl or parquet file, the first three also gzipped, or of a table in memory.
 
-    Of a parquet file, whose columns lie apart, only those of `choice` are read.
+    What is not a row goes to `problems`. Of a parquet file, whose columns lie apart, only those of `choice` are read.
     """
-    if not path.is_file():
-        raise UserError(f"{path}: there is no such file")
-    with explaining(path):
-        for row in within_memory(path, _rows(path, problems, choice, layout)):
-            wrong = _unusable(row, layout.encoding)
-            if wrong is None:
-                yield row
-            else:
-                problems.add(row.line, *wrong)
+    if isinstance(source, Frame):
+        yield from _usable((Row(number, cells) for number, cells in enumerate(source.rows())), problems, layout)
+        return
+    if not source.is_file():
+        raise UserError(f"{source}: there is no such file")
+    with explaining(source):
+        yield from _usable(within_memory(source, _rows(source, problems, choice, layout)), problems, layout)
+
+
+def _usable(rows: Iterator[Row], problems: Problems, layout: Layout) -> Iterator[Row]:
+    for row in rows:
+        wrong = _unusable(row, layout.encoding)
+        if wrong is None:
+            yield row
+        else:
+            problems.add(row.line, *wrong)
 
 
 def _rows(path: Path, problems: Problems, choice: Choice | None, layout: Layout) -> Iterator[Row]:
@@ -141,20 +152,13 @@ def _parquet(path: Path, choice: Choice | None) -> Iterator[Row]:
         yield Row(number, {key: as_text(value) for key, value in values.items()})
 
 
-def as_text(value: Any) -> str:
-    """A typed value as a csv file would hold it; lists and objects stay JSON."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def require_columns(path: Path, found: list[str], wanted: list[str]) -> None:
+def require_columns(source: Source, found: list[str], wanted: list[str]) -> None:
     """A column that a recipe names must be there."""
     for name in wanted:
         if name not in found:
             shown = ", ".join(repr(column) for column in found)
+            if isinstance(source, Frame):
+                raise UserError(f"{source}: there is no column {name!r}; the columns are {shown}")
             sentence = any(len(column.split()) > 3 for column in found)
             hint = "; if the first line is a row, say `header = false` or write a header" if sentence else ""
-            raise UserError(f"{path}:1: there is no column {name!r}; the columns are {shown}{hint}")
+            raise UserError(f"{source}:1: there is no column {name!r}; the columns are {shown}{hint}")

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from weft.atomic import replacing
-from weft.errors import UserError
+from weft.foundation.atomic import replacing
+from weft.foundation.errors import UserError
 
 
 def fetch_split(name: str, split: str, folder: Path, task: str) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 @contextmanager

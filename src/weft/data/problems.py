@@ -1,18 +1,18 @@
 """Collects what is wrong with a file, so that a person hears of all of it at once."""
 
 from collections import Counter
-from pathlib import Path
 
-from weft.errors import UserError
+from weft.data.frames import Source, place
+from weft.foundation.errors import UserError
 
 SHOWN = 20
 
 
 class Problems:
-    """The first twenty problems of a file by line, the rest by count."""
+    """The first twenty problems of a file or table by row, the rest by count."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.shown: list[tuple[int, str]] = []
         self.counts: Counter[str] = Counter()
 
@@ -20,7 +20,7 @@ class Problems:
         """`kind` is counted; `detail` says what was found and what was expected."""
         self.counts[kind] += 1
         if len(self.shown) < SHOWN:
-            self.shown.append((line, f"{self.path}:{line}: {detail}"))
+            self.shown.append((line, f"{place(self.source, line)}: {detail}"))
 
     def join(self, other: "Problems") -> None:
         """Add those that were found in another pass over the same file."""
@@ -37,7 +37,7 @@ class Problems:
         hidden = self.counts.total() - len(self.shown)
         if hidden:
             by_kind = ", ".join(f"{count} x {kind}" for kind, count in self.counts.most_common())
-            lines.append(f"{self.path}: and {hidden} more problems (in all: {by_kind})")
+            lines.append(f"{self.source}: and {hidden} more problems (in all: {by_kind})")
         return "\n".join(lines)
 
 

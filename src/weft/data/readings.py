@@ -1,4 +1,4 @@
-"""How one text, or two, become token sequences.
+"""How one text, or two, become token sequences. With BERT's special tokens (each body has its own template):
 
 single   [CLS] a [SEP]
 bi       [CLS] a [SEP]   and   [CLS] b [SEP]
@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.types import Encoded
+from weft.data.template import Template
+from weft.foundation.values import Encoded
 
 Reading = Literal["single", "bi", "cross", "concat"]
 Ids = NDArray[np.int32]
@@ -29,8 +30,7 @@ class Reader:
     """Builds sequences of at most `max_length` tokens, special tokens included."""
 
     reading: Reading
-    cls: int
-    sep: int
+    template: Template
     max_length: int
 
     @property
@@ -41,7 +41,7 @@ class Reader:
     @property
     def _specials(self) -> int:
         """special tokens in a sequence of two texts"""
-        return 3 if self.reading == "cross" else 2
+        return self.template.around_two if self.reading == "cross" else self.template.around_one
 
     def alone(self) -> "Reader":
         """the same lengths for one text by itself (embeddings)"""
@@ -60,7 +60,7 @@ class Reader:
         if self.reading in ("cross", "concat"):
             sequences = [lengths[0] + lengths[1] + self._specials]
         else:
-            sequences = [side + 2 for side in lengths]
+            sequences = [side + self.template.around_one for side in lengths]
         counts: Lengths = np.minimum(np.stack(sequences), self.max_length).sum(axis=0)
         return counts
 
@@ -68,20 +68,23 @@ class Reader:
         """[n] whether a row loses tokens."""
         if self.reading in ("cross", "concat"):
             return np.asarray(lengths[0] + lengths[1] + self._specials > self.max_length)
-        return np.asarray(np.max(np.stack(lengths), axis=0) + 2 > self.max_length)
+        return np.asarray(np.max(np.stack(lengths), axis=0) + self.template.around_one > self.max_length)
 
     def _alone(self, ids: Ids) -> TokenSequence:
-        kept = ids[: self.max_length - 2]
-        sequence = np.empty(len(kept) + 2, dtype=np.int64)
-        sequence[0], sequence[1:-1], sequence[-1] = self.cls, kept, self.sep
-        return sequence, 0
+        kept = ids[: self.max_length - self.template.around_one]
+        return _joined(self.template.before, kept, self.template.after), 0
 
     def _pair(self, first: Ids, second: Ids) -> TokenSequence:
         n, m = longest_first(len(first), len(second), self.max_length - self._specials)
-        between = [self.sep] if self.reading == "cross" else []
-        pieces = [[self.cls], first[:n], between, second[:m], [self.sep]]
-        sequence = np.concatenate([np.asarray(piece, dtype=np.int64) for piece in pieces])
-        return sequence, m + 1 if self.reading == "cross" else 0
+        before, after = self.template.before, self.template.after
+        if self.reading == "concat":
+            return _joined(before, first[:n], second[:m], after), 0
+        sequence = _joined(before, first[:n], self.template.between, second[:m], after)
+        return sequence, m + len(after) if self.template.typed else 0
+
+
+def _joined(*pieces: Ids | tuple[int, ...]) -> NDArray[np.int64]:
+    return np.concatenate([np.asarray(piece, dtype=np.int64) for piece in pieces])
 
 
 def longest_first(first: int, second: int, room: int) -> tuple[int, int]:

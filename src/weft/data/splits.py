@@ -7,8 +7,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.randomness import generator
-from weft.types import Rows
+from weft.foundation.randomness import generator
+from weft.foundation.values import Rows
 
 Keys = NDArray[np.uint64]
 Numbers = NDArray[np.int32]

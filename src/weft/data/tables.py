@@ -9,7 +9,7 @@ from weft.data.files import ENDINGS, read_rows, require_columns
 from weft.data.layout import Layout
 from weft.data.opening import is_delimited
 from weft.data.problems import Problems
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 STANDARD = ("text", "text2")
 VECTOR_ENDINGS = (".npy", ".parquet")

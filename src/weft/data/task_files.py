@@ -1,24 +1,34 @@
-"""Finds and opens the files of one task, split by split."""
+"""Finds and opens the files or tables of one task, split by split."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from weft.data.config import DataConfig
 from weft.data.dataset import Dataset, text_columns
+from weft.data.files import require_columns
+from weft.data.frames import Frame, Source
 from weft.data.hub import fetch_split
-from weft.data.labels import Labels
 from weft.data.readings import Reader
 from weft.data.splits import split_rows
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import TokenizedFile, cache_folder, tokenize_file
-from weft.errors import UserError
-from weft.types import Rows
+from weft.foundation.errors import UserError
+from weft.foundation.values import Rows
+from weft.kinds.labels import Labels
 
 
 def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:
     """A split's file: relative to `base` (the recipe's folder), in --data-dir for a preset, or from the hub."""
+    if split in (config.given or ()):
+        raise UserError(
+            f"tasks.{task}.data.{split}: these rows were given in Python and are in no file. Give them again, "
+            f"weft.train(..., data={{{task!r}: {{{split!r}: ...}}}}) or model.evaluate(files={{{task!r}: ...}}), "
+            f"or name a file with these columns: weft evaluate RUN --file {task}=FILE"
+        )
     name: str | None = getattr(config, split)
     if name is None:
-        raise UserError(f"tasks.{task}.data.{split}: is missing; name the file")
+        more = f"give it beside {config.given[0]}, or set `dev_fraction`" if config.given else "name the file"
+        raise UserError(f"tasks.{task}.data.{split}: is missing; {more}")
     if config.hub is not None:
         return fetch_split(config.hub, name, cache_folder(), task)
     if config.preset is None:
@@ -44,7 +54,9 @@ class TaskFiles:
         tokenizer: Tokenizer,
         seed: int,
         data_dir: Path | None = None,
+        frames: Mapping[str, Frame] | None = None,
     ) -> None:
+        """`frames` are the splits that were given in Python."""
         if reader.texts == 2 and config.text2 is None:
             raise UserError(f"tasks.{task}.data.text2: is missing; the reading {reader.reading!r} needs two texts")
         self.task = task
@@ -53,39 +65,50 @@ class TaskFiles:
         self.tokenizer = tokenizer
         self.seed = seed
         self.data_dir = data_dir
-        self._open: dict[Path, TokenizedFile] = {}
+        self.frames = frames or {}
+        self._open: dict[Source, TokenizedFile] = {}
         self._halves: tuple[Rows, Rows] | None = None
         """the rows of train and dev in the file that they share"""
 
     def skipping_bad_rows(self) -> "TaskFiles":
         """The same files, read without the rows that cannot be used."""
         config = self.config.model_copy(update={"on_bad_rows": "skip", "on_empty": None})
-        return TaskFiles(self.task, config, self.reader, self.tokenizer, self.seed, self.data_dir)
+        return TaskFiles(self.task, config, self.reader, self.tokenizer, self.seed, self.data_dir, self.frames)
 
     def open(self, split: str) -> TokenizedFile:
-        shared = split == "dev" and self.config.dev_fraction is not None
-        return self.open_path(locate(self.config, "train" if shared else split, self.task, Path(), self.data_dir))
+        if split == "dev" and self.config.dev_fraction is not None:
+            split = "train"
+        if split in self.frames:
+            return self.open_source(self.frames[split])
+        return self.open_source(locate(self.config, split, self.task, Path(), self.data_dir))
 
-    def open_path(self, path: Path) -> TokenizedFile:
-        if path not in self._open:
-            self._open[path] = tokenize_file(
-                path,
-                text_columns(self.config, self.reader),
+    def open_source(self, source: Source) -> TokenizedFile:
+        if source not in self._open:
+            texts = text_columns(self.config, self.reader)
+            self._open[source] = tokenize_file(
+                self._narrow(source, texts) if isinstance(source, Frame) else source,
+                texts,
                 self.tokenizer,
                 masks=self.config.mask,
                 skip_bad_rows=self.config.on_bad_rows == "skip",
                 layout=self.config.layout,
                 on_empty=self.config.empty_rule,
             )
-        return self._open[path]
+        return self._open[source]
+
+    def _narrow(self, frame: Frame, texts: list[str]) -> Frame:
+        """The columns that the task reads: others may change between a run and its resumption."""
+        wanted = [*texts, *self.config.label_columns]
+        require_columns(frame, list(frame.keys), wanted)
+        return frame.only(wanted)
 
     def dataset(self, split: str, labels: Labels) -> Dataset:
         file = self.open(split)
         return Dataset(self.task, file, self.config, self.reader, labels, self._part(file, split))
 
-    def dataset_of(self, path: Path, labels: Labels) -> Dataset:
-        """All rows of another file with the same columns."""
-        return Dataset(self.task, self.open_path(path), self.config, self.reader, labels)
+    def dataset_of(self, source: Source, labels: Labels) -> Dataset:
+        """All rows of another file or table with the same columns."""
+        return Dataset(self.task, self.open_source(source), self.config, self.reader, labels)
 
     def _part(self, file: TokenizedFile, split: str) -> Rows | None:
         if self.config.dev_fraction is None or split == "test":

@@ -2,12 +2,16 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
+from tokenizers.implementations.byte_level_bpe import ByteLevelBPETokenizer
+from tokenizers.processors import RobertaProcessing
 
-from weft.errors import UserError
+from weft.data.template import find_template
+from weft.foundation.errors import UserError
 
 LARGEST = 10_000_000
 """ids: no vocabulary comes near it, and ids are kept in 32 bits"""
@@ -15,49 +19,43 @@ LARGEST = 10_000_000
 LARGEST_FILE = 64_000_000
 """bytes of tokenizer.json: the library takes ten times as much memory to read it, and vocabularies are far smaller"""
 
+SENTENCEPIECE = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "spm.model")
+"""what the families call a file that the tokenizers library cannot read"""
+
+NAMES = {
+    "pad_token": ("[PAD]", "<pad>"),
+    "unk_token": ("[UNK]", "<unk>"),
+    "mask_token": ("[MASK]", "<mask>"),
+}
+"""settings of `transformers` -> how the families spell the token"""
+
 
 class Tokenizer:
-    """Texts -> token ids without special tokens; the readings put those in."""
+    """Texts -> token ids without special tokens; the readings put those in, by the tokenizer's `template`."""
 
     def __init__(self, rust: RustTokenizer, where: str) -> None:
         rust.no_truncation()  # cutting is the reading's job: it knows both texts of a pair
         rust.no_padding()
         self.rust = rust
         self.where = where
-        self.cls = self._special("[CLS]", where)
-        self.sep = self._special("[SEP]", where)
+        self.template = find_template(rust, where)
         self.require_fits(LARGEST)
         self.digest = hashlib.sha256(rust.to_str().encode()).hexdigest()
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
-        """From tokenizer.json, or from the vocab.txt of an old checkpoint."""
-        file, vocabulary = folder / "tokenizer.json", folder / "vocab.txt"
+        """From tokenizer.json, or from the vocabulary files of an old checkpoint."""
         try:
-            if file.exists():
-                if (size := file.stat().st_size) > LARGEST_FILE:
-                    raise UserError(f"{file}: has {size:,} bytes; more than {LARGEST_FILE:,} are not read")
-                return cls(RustTokenizer.from_file(str(file)), str(file))
-            if vocabulary.exists():
-                settings = folder / "tokenizer_config.json"
-                lower = True
-                if settings.exists():
-                    lower = bool(json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True))
-                old = BertWordPieceTokenizer(str(vocabulary), lowercase=lower)
-                return cls(RustTokenizer.from_str(old.to_str()), str(vocabulary))
+            for name, read in READERS.items():
+                if (folder / name).exists():
+                    return cls(read(folder / name), str(folder / name))
         except UserError:
             raise
         except BaseException as error:
             if not _is_librarys(error):
                 raise
             raise UserError(f"{folder}: its tokenizer cannot be read ({error})") from None
-        raise UserError(f"{folder}: has neither tokenizer.json nor vocab.txt")
-
-    def _special(self, token: str, where: str) -> int:
-        number = self.rust.token_to_id(token)
-        if number is None:
-            raise UserError(f"{where}: the vocabulary has no {token}; expected a BERT tokenizer")
-        return int(number)
+        raise UserError(f"{folder}: has neither {' nor '.join(READERS)}{_advice(folder)}")
 
     def require_fits(self, vocabulary: int) -> None:
         """Reject a tokenizer that makes ids for which a body of so many tokens has no vector."""
@@ -77,21 +75,81 @@ class Tokenizer:
                 raise
             raise UserError(f"{self.where}: its tokenizer fails on a text ({error})") from None
 
-    def save(self, folder: Path, max_length: int = 512) -> None:
-        """tokenizer.json and the settings `transformers.AutoTokenizer` looks for."""
+    def save(self, folder: Path, max_length: int, *, types: bool) -> None:
+        """tokenizer.json and the settings `transformers.AutoTokenizer` looks for.
+
+        `types` says whether the model takes token types: those that have none reject them.
+        """
         self.rust.save(str(folder / "tokenizer.json"))
+        inputs = ["input_ids", "token_type_ids", "attention_mask"]  # token types are not its default
         settings = {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "pad_token": "[PAD]",
-            "unk_token": "[UNK]",
-            "mask_token": "[MASK]",
+            "cls_token": self.rust.id_to_token(self.template.before[0]),
+            "sep_token": self.rust.id_to_token(self.template.after[-1]),
+            **self._spelled(),
             "model_max_length": max_length,
-            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],  # segments are not its default
+            "model_input_names": inputs if types else [name for name in inputs if name != "token_type_ids"],
         }
         text = json.dumps(settings, indent=2) + "\n"
         (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
+
+    def _spelled(self) -> dict[str, str]:
+        """The other special tokens, by the first spelling that the vocabulary has."""
+        known = self.rust.get_vocab()
+        spelled = {name: next(filter(known.__contains__, spellings), None) for name, spellings in NAMES.items()}
+        return {name: token for name, token in spelled.items() if token is not None}
+
+
+def _read_tokenizer(file: Path) -> RustTokenizer:
+    if (size := file.stat().st_size) > LARGEST_FILE:
+        raise UserError(f"{file}: has {size:,} bytes; more than {LARGEST_FILE:,} are not read")
+    return RustTokenizer.from_file(str(file))
+
+
+def _read_word_pieces(vocabulary: Path) -> RustTokenizer:
+    """vocab.txt of BERT, DistilBERT and ELECTRA."""
+    if "[CLS]" not in vocabulary.read_text(encoding="utf-8").split("\n"):
+        raise UserError(f"{vocabulary}: has no [CLS], so more must be known of its tokens{_advice(vocabulary.parent)}")
+    settings = vocabulary.with_name("tokenizer_config.json")
+    lower = True
+    if settings.exists():
+        lower = bool(json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True))
+    return RustTokenizer.from_str(BertWordPieceTokenizer(str(vocabulary), lowercase=lower).to_str())
+
+
+def _read_byte_pairs(vocabulary: Path) -> RustTokenizer:
+    """vocab.json and merges.txt of RoBERTa."""
+    merges = vocabulary.with_name("merges.txt")
+    if not merges.exists():
+        raise UserError(f"{vocabulary.parent}: has vocab.json, but not the merges.txt that belongs to it")
+    rust = RustTokenizer.from_str(ByteLevelBPETokenizer(str(vocabulary), str(merges)).to_str())
+    cls, sep = rust.token_to_id("<s>"), rust.token_to_id("</s>")
+    if cls is None or sep is None:
+        raise UserError(f"{vocabulary}: has no <s> or no </s>, expected RoBERTa's{_advice(vocabulary.parent)}")
+    known = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+    rust.add_special_tokens([token for token in known if rust.token_to_id(token) is not None])
+    rust.post_processor = RobertaProcessing(("</s>", sep), ("<s>", cls), add_prefix_space=False)
+    return rust
+
+
+READERS: dict[str, Callable[[Path], RustTokenizer]] = {
+    "tokenizer.json": _read_tokenizer,
+    "vocab.txt": _read_word_pieces,
+    "vocab.json": _read_byte_pairs,
+}
+"""the first that a folder has is read"""
+
+
+def _advice(folder: Path) -> str:
+    """How to come by a tokenizer.json, if the folder has what it can be made of."""
+    found = [name for name in (*SENTENCEPIECE, "vocab.txt", "vocab.json") if (folder / name).exists()]
+    if not found:
+        return ""
+    place = f"'{folder}'"
+    return (
+        f"; make a tokenizer.json of {found[0]}: pip install transformers sentencepiece protobuf, then python -c "
+        f'"from transformers import AutoTokenizer as T; T.from_pretrained({place}).save_pretrained({place})"'
+    )
 
 
 def _is_librarys(error: BaseException) -> bool:

@@ -16,22 +16,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from weft.atomic import replacing, write_whole
 from weft.data.dialect import Dialect, detect
 from weft.data.empty import OnEmpty, empty_column
 from weft.data.files import Row, read_rows, require_columns
+from weft.data.frames import Frame, Source
 from weft.data.layout import PLAIN, Layout
 from weft.data.masking import MaskKind, mask
 from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
-from weft.errors import UserError
+from weft.foundation.atomic import replacing, write_whole
+from weft.foundation.errors import UserError
 
 FORMAT = "3"
 PRIVATE = 0o600
@@ -52,9 +53,9 @@ def cache_folder() -> Path:
 
 
 class TokenizedFile:
-    """Rows of one file: their tokens, and all of their columns as text."""
+    """Rows of one file or table: their tokens, and all of their columns as text."""
 
-    def __init__(self, path: Path, source: Path, text_columns: list[str]) -> None:
+    def __init__(self, path: Path, source: Source, text_columns: list[str]) -> None:
         self.source = source
         self.key = path.stem
         """names the content, the tokenizer and the settings it was made with"""
@@ -113,7 +114,7 @@ class TokenizedFile:
 
 
 def tokenize_file(
-    path: Path,
+    source: Source,
     text_columns: list[str],
     tokenizer: Tokenizer,
     *,
@@ -122,18 +123,23 @@ def tokenize_file(
     layout: Layout = PLAIN,
     on_empty: OnEmpty = "error",
 ) -> TokenizedFile:
-    """The tokenized form of a file: from the cache, or built now."""
-    if not path.is_file():
-        raise UserError(f"{path}: there is no such file")
+    """The tokenized form of a file, or of a table in memory: from the cache, or built now."""
+    if isinstance(source, Path) and not source.is_file():
+        raise UserError(f"{source}: there is no such file")
     folder = _private_folder()
     settings = json.dumps(
-        [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), is_delimited(path)]
+        [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source)]
     )
-    key = _digest(settings, _content(path, folder), tokenizer.digest)
+    content = source.digest() if isinstance(source, Frame) else _content(source, folder)
+    key = _digest(settings, content, tokenizer.digest)
     target = folder / f"{key}.arrow"
     if not _is_sound(target):
-        _build(path, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout)
-    return TokenizedFile(target, path, text_columns)
+        _build(source, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout)
+    return TokenizedFile(target, source, text_columns)
+
+
+def _is_delimited(source: Source) -> TypeGuard[Path]:
+    return isinstance(source, Path) and is_delimited(source)
 
 
 def _private_folder() -> Path:
@@ -185,7 +191,7 @@ def _content(path: Path, folder: Path) -> str:
 
 
 def _build(
-    path: Path,
+    source: Source,
     text_columns: list[str],
     tokenizer: Tokenizer,
     target: Path,
@@ -194,8 +200,8 @@ def _build(
     on_empty: OnEmpty,
     layout: Layout,
 ) -> None:
-    problems, empty = Problems(path), Problems(path)
-    fatal, skipped = Problems(path), Problems(path)
+    problems, empty = Problems(source), Problems(source)
+    fatal, skipped = Problems(source), Problems(source)
 
     def sort_out() -> None:
         """Which of them stop the run, and which are counted."""
@@ -204,14 +210,15 @@ def _build(
         fatal.stop()
 
     masked: Counter[str] = Counter()
-    checked = _checked(path, text_columns, problems, None if on_empty == "keep" else empty, layout)
+    checked = _checked(source, text_columns, problems, None if on_empty == "keep" else empty, layout)
     rows = _masked(checked, text_columns, masks, masked)
     first = next(rows, None)
     if first is None:
         sort_out()
         left_out = ", ".join(f"{count:,} x {what}" for what, count in skipped.counts.items())
-        why = f"leaves no row: all were skipped ({left_out})" if left_out else "has a header but no rows"
-        raise UserError(f"{path}: {why}")
+        nothing = "has no rows" if isinstance(source, Frame) else "has a header but no rows"
+        why = f"leaves no row: all were skipped ({left_out})" if left_out else nothing
+        raise UserError(f"{source}: {why}")
     columns = list(first.values)
     schema = pa.schema(
         [("line", pa.int64())]
@@ -224,7 +231,7 @@ def _build(
                 sink.write_batch(batch)
         pa.default_memory_pool().release_unused()  # Arrow would keep it for the next file
         sort_out()
-        dialect = detect(path, layout).as_dict() if is_delimited(path) else None
+        dialect = detect(source, layout).as_dict() if _is_delimited(source) else None
         digest = _bytes_digest(temporary)
         notes = {"masked": masked, "skipped": skipped.counts, "dialect": dialect, "digest": digest}
         write_whole(target.with_suffix(".json"), json.dumps(notes), mode=PRIVATE)
@@ -282,13 +289,13 @@ def _masked(
 
 
 def _checked(
-    path: Path, text_columns: list[str], problems: Problems, empty: Problems | None, layout: Layout
+    source: Source, text_columns: list[str], problems: Problems, empty: Problems | None, layout: Layout
 ) -> Iterator[Row]:
     """Rows that can be used; the others go to `problems`, and those with an empty text to `empty` if it is given."""
     checked_header = False
-    for row in read_rows(path, problems, layout=layout):
+    for row in read_rows(source, problems, layout=layout):
         if not checked_header:
-            require_columns(path, list(row.values), text_columns)
+            require_columns(source, list(row.values), text_columns)
             checked_header = True
         column = None if empty is None else empty_column(row.values, text_columns)
         if column is not None and empty is not None:

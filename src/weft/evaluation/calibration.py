@@ -1,50 +1,28 @@
-"""Whether probabilities can be taken at their word, and what to do about it."""
+"""Calibration of probabilities: reliability, temperature scaling and decision thresholds."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
-from weft.data.labels import Targets
-from weft.evaluation.truth import Predictions
-from weft.randomness import generator
+from weft.foundation.randomness import generator
+from weft.kinds.probability import TINY, ProbabilityKind
+from weft.kinds.truth import Predictions, Targets
 
 BINS = 10
-TINY = 1e-30
 
 
-def temper(predictions: Predictions, temperature: float, *, multilabel: bool = False) -> Predictions:
-    """Probabilities at a temperature: above 1 they move towards each other, below 1 apart; their order stays.
-
-    Dividing logits by T is raising probabilities to the power 1 / T, so this needs no logits and fits every loss.
-    """
-    clipped = np.clip(predictions, TINY, 1.0)
-    yes = np.log(clipped) / temperature
-    no = np.log(np.clip(1 - predictions, TINY, 1.0)) / temperature if multilabel else None
-    if no is not None:
-        tempered: Predictions = 1 / (1 + np.exp(no - yes))
-        return tempered
-    powers = np.exp(yes - yes.max(axis=-1, keepdims=True))
-    shared: Predictions = powers / powers.sum(axis=-1, keepdims=True)
-    return shared
+def log_loss(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
+    """Mean negative log-likelihood of the true labels."""
+    return float(-np.log(np.clip(kind.truth_probabilities(predictions, targets), TINY, 1.0)).mean())
 
 
-def log_loss(predictions: Predictions, targets: Targets) -> float:
-    """The mean of -log p of what is true."""
-    if targets.ndim == 2:
-        true = np.where(targets > 0.5, predictions, 1 - predictions)
-    else:
-        true = predictions[np.arange(len(targets)), targets.astype(np.int64)]
-    return float(-np.log(np.clip(true, TINY, 1.0)).mean())
-
-
-def fit_temperature(predictions: Predictions, targets: Targets) -> float:
-    """The temperature from 1/20 to 20 with the smallest log-loss."""
-    multilabel = targets.ndim == 2
+def fit_temperature(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> float:
+    """Return the temperature from 1/20 to 20 with the smallest log loss."""
+    from scipy.optimize import minimize_scalar  # lazy: slow to import, and inference fits nothing
 
     def loss(log_temperature: float) -> float:
-        return log_loss(temper(predictions, float(np.exp(log_temperature)), multilabel=multilabel), targets)
+        return log_loss(kind, kind.temper(predictions, float(np.exp(log_temperature))), targets)
 
     found = minimize_scalar(loss, bounds=(-np.log(20), np.log(20)), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))
@@ -52,27 +30,24 @@ def fit_temperature(predictions: Predictions, targets: Targets) -> float:
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often answers of a given confidence are right."""
+    """Accuracy as a function of confidence, in bins. Empty bins are left out."""
 
     confidence: NDArray[np.float64]
-    """[bins] mean confidence of the rows in each bin that has rows"""
+    """[bins] mean confidence"""
     right: NDArray[np.float64]
-    """[bins] share of them that is right"""
+    """[bins] accuracy"""
     rows: NDArray[np.int64]
+    """[bins] number of predictions"""
 
     @property
     def error(self) -> float:
-        """expected calibration error: the mean gap between the two, by rows"""
+        """expected calibration error: the mean of |confidence - accuracy|, weighted by the rows of each bin"""
         return float((self.rows * np.abs(self.confidence - self.right)).sum() / self.rows.sum())
 
 
-def reliability(predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
-    """In bins of equal width. One answer a row; for multilabel every label of a row is an answer."""
-    if targets.ndim == 2:
-        confidence = np.maximum(predictions, 1 - predictions).ravel()
-        right = ((predictions > 0.5) == (targets > 0.5)).ravel()
-    else:
-        confidence, right = predictions.max(axis=1), predictions.argmax(axis=1) == targets
+def reliability(kind: ProbabilityKind, predictions: Predictions, targets: Targets, bins: int = BINS) -> Reliability:
+    """Compute reliability in bins of equal width."""
+    confidence, right = kind.confidence(predictions, targets)
     bin_of = np.minimum((confidence * bins).astype(np.int64), bins - 1)
     rows = np.bincount(bin_of, minlength=bins)
     used = rows > 0
@@ -80,36 +55,39 @@ def reliability(predictions: Predictions, targets: Targets, bins: int = BINS) ->
     return Reliability(means[0], means[1], rows[used])
 
 
-def cross_fitted(predictions: Predictions, targets: Targets) -> Predictions:
-    """Each half of the rows at the temperature of the other half: what calibration gains on rows it has not seen."""
-    if len(targets) < 2:  # there is no other half
+def cross_fitted(kind: ProbabilityKind, predictions: Predictions, targets: Targets) -> Predictions:
+    """Scale each half of the rows with the temperature of the other half: the effect of calibration on unseen rows."""
+    if len(targets) < 2:  # too few rows to split
         return predictions
     order = generator(0, "calibration", len(targets)).permutation(len(targets))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     tempered = np.empty_like(predictions)
     for here, there in (halves, halves[::-1]):
-        own = fit_temperature(predictions[there], targets[there])
-        tempered[here] = temper(predictions[here], own, multilabel=targets.ndim == 2)
+        own = fit_temperature(kind, predictions[there], targets[there])
+        tempered[here] = kind.temper(predictions[here], own)
     return tempered
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Answer the second class from this probability on."""
+    """A decision threshold for two classes: predict the second class at or above it."""
 
     value: float
+    """probability of the second class"""
     score: float
+    """the metric at this threshold"""
 
 
 def best_threshold(scores: NDArray[np.float64], targets: Targets, by: str) -> Threshold:
-    """The threshold with the best `accuracy`, or `f1` of the second class, for two classes.
+    """Return the threshold with the best `accuracy`, or `f1` of the second class, for two classes.
 
-    Among equals the one nearest to a half. It lies between two rows' probabilities, never on one.
+    Of equally good thresholds, the one nearest to 0.5. It is halfway between two rows' probabilities, never equal to
+    one of them.
     """
     levels, group = np.unique(scores, return_inverse=True)
     ones = np.bincount(group, weights=targets == 1)
     all_rows = np.bincount(group).astype(np.float64)
-    # from everything answered 1 down to nothing: rows at or above each cut
+    # rows at or above each candidate threshold, from all rows to none
     above_ones = np.append(ones[::-1].cumsum()[::-1], 0.0)
     above = np.append(all_rows[::-1].cumsum()[::-1], 0.0)
     if by == "accuracy":

@@ -1,4 +1,4 @@
-"""Vectors on paper: their two principal components."""
+"""Projection of vectors on their first two principal components."""
 
 from dataclasses import dataclass
 
@@ -8,30 +8,35 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Plane:
+    """Vectors projected on two principal components."""
+
     points: NDArray[np.float64]
-    """[n, 2] each row's place"""
+    """[n, 2] coordinates of each row"""
     explained: tuple[float, float]
-    """share of the vectors' variance along each of the two directions"""
+    """explained variance ratio of each component"""
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Where a plane lies among vectors [n, width]."""
+    """The first two principal components of vectors [n, width]."""
 
     centre: NDArray[np.float64]
+    """[width] mean of the vectors"""
     directions: NDArray[np.float64]
-    """[width, 2]"""
+    """[width, 2] the components"""
     explained: tuple[float, float]
+    """explained variance ratio of each component"""
 
     def points(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+        """[n, 2] project vectors on the components."""
         found: NDArray[np.float64] = (vectors.astype(np.float64) - self.centre) @ self.directions
         return found
 
 
 def principal_axes(vectors: NDArray[np.floating]) -> Axes:
-    """The plane in which the vectors [n, width] vary most.
+    """Compute the first two principal components of vectors [n, width].
 
-    The sign of a direction is free: its largest entry is positive.
+    The sign of a component is arbitrary; it is chosen so that the entry with the largest magnitude is positive.
     """
     centre = vectors.mean(axis=0, dtype=np.float64)
     centred = vectors.astype(np.float64) - centre

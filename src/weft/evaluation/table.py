@@ -1,16 +1,17 @@
-"""Scores as the rows of a table: task by task, the primary metric first."""
+"""Scores as a table: one block per task, the primary metric first."""
 
 import math
 from collections.abc import Mapping, Sequence
 
-from weft.evaluation.metrics import METRICS
+from weft.kinds.metrics import METRICS
 
-Scores = Mapping[str, Mapping[str, float]]
+Scores = Mapping[str, Mapping[str, float | None]]
 """task -> metric -> value, and `n` rows"""
+HEADER = ["task", "metric", "score", "rows"]
 
 
 def score_rows(scores: Scores, overall: float | None) -> list[list[str]]:
-    """Cells task, metric, score and rows; the last row is the overall score."""
+    """Return the cells task, metric, score and rows; the last row is the overall score."""
     rows = []
     for task, values in scores.items():
         for i, metric in enumerate(metric for metric in values if metric in METRICS):
@@ -20,14 +21,14 @@ def score_rows(scores: Scores, overall: float | None) -> list[list[str]]:
 
 
 def score_text(scores: Scores, overall: float | None) -> str:
-    """The same as plain text, numbers flush right."""
-    table = [["task", "metric", "score", "rows"], *score_rows(scores, overall)]
+    """Format scores as plain text, with numbers right-aligned."""
+    table = [HEADER, *score_rows(scores, overall)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(_line(row, widths) for row in table)
 
 
 def shown(score: float | None) -> str:
-    """A score, or a dash where it is undefined."""
+    """Format a score; a dash if it is undefined."""
     return "-" if score is None or math.isnan(score) else f"{score:.3f}"
 
 

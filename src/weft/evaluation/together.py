@@ -1,7 +1,7 @@
-"""Several models' scores on the same resamples, all at once.
+"""Vectorized bootstrap: scores of several models on the same resamples.
 
-A metric that follows from means over rows is a matrix product of the resamples' counts with columns for each model.
-Others are scored model by model, as `bootstrap` does. The draws are the same as there.
+A metric that is a function of means over rows is a matrix product of the resamples' counts with columns for each model.
+Other metrics are computed model by model, as in `bootstrap`. The draws are the same as in `bootstrap`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.evaluation import bootstrap
-from weft.evaluation.metrics import METRICS
-from weft.evaluation.truth import Predictions, Truth
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Truth
 
 BLOCK = 100
-"""resamples that are worked on at a time, so that memory does not grow with their number"""
+"""resamples per block, so that memory does not grow with the number of resamples"""
 
 
 def resampled_together(name: str, truth: Truth, models: Sequence[Predictions], purpose: str) -> NDArray[np.float64]:
     """[rounds, models] a metric of each model on every resample; NaN where it is undefined."""
     metric = METRICS[name]
-    means = metric.forms[truth.kind].means
+    means = metric.form(truth).means
     if means is not None:
         columns = np.stack([means.columns(truth, own) for own in models], axis=1)  # [n, models, k]
         flat, shape = columns.reshape(len(truth), -1), columns.shape[1:]
@@ -40,5 +40,5 @@ def _blocks(rows: int, purpose: str) -> Iterator[NDArray[np.float64]]:
 
 @lru_cache(maxsize=8)
 def _drawn(rows: int, purpose: str, rounds: int) -> NDArray[np.uint16]:
-    """[rounds, n] how often each row is drawn; kept, because a study needs the same draws for every arm and metric."""
+    """[rounds, n] count of each row in each resample; cached, because every arm and metric of a study needs them."""
     return np.stack([counts.astype(np.uint16) for counts in bootstrap.draws(rows, purpose, rounds)])

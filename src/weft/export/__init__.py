@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from weft.errors import UserError
 from weft.export import onnx, sentence_transformers, transformers
 from weft.export.outcome import Outcome, Quantization
-from weft.export.source import Source, new_folder, open_source
+from weft.export.source import ExportSource, new_folder, open_source
+from weft.foundation.errors import UserError
 
 Target = Literal["transformers", "sentence-transformers", "onnx"]
-TARGETS: dict[str, Callable[[Source, Path], Outcome]] = {
+TARGETS: dict[str, Callable[[ExportSource, Path], Outcome]] = {
     "transformers": transformers.write,
     "sentence-transformers": sentence_transformers.write,
     "onnx": onnx.write,
@@ -24,11 +24,12 @@ def export(
     *,
     quantize: str | None = None,
     data_dir: Path | None = None,
+    trust_code: bool = False,
 ) -> Outcome:
     """Write a run or model folder for another library into the new folder `out`.
 
     `quantize = "int8"` makes ONNX files smaller and faster, and scores them on the dev files before and after;
-    `data_dir` says where the files of presets are.
+    `data_dir` says where the files of presets are; `trust_code` allows the model to name code, which is imported.
     """
     if to not in TARGETS:
         raise UserError(f"--to {to}: expected one of {', '.join(TARGETS)}")
@@ -37,7 +38,7 @@ def export(
     if quantize is not None and to != "onnx":
         raise UserError(f"--quantize {quantize}: is for --to onnx; {to} reads full precision")
     with new_folder(Path(out)) as folder:
-        source = open_source(Path(model))
+        source = open_source(Path(model), trust_code)
         outcome = TARGETS[to](source, folder)
         if quantize is not None:
             outcome.quantization = onnx.quantize(source, folder, data_dir)

@@ -7,8 +7,8 @@ import numpy as np
 from weft.data.config import PRESETS
 from weft.data.readings import TokenSequence
 from weft.data.tables import read_texts
-from weft.experiment import build_reader
-from weft.model import Model
+from weft.inference.model import Model
+from weft.tasks.building import build_reader
 
 TOLERANCE = 1e-4
 ROWS = 40
@@ -28,6 +28,6 @@ def real_rows(model: Model, task: str) -> list[list[TokenSequence]]:
     sides = [side[:ROWS] for side in texts]
     for side, other in zip(sides, reversed(texts), strict=True):
         side += [side[0].split()[0], " ".join(side[: ROWS // 2]), " ".join(other)]
-    reader = build_reader(model.recipe, task, model.tokenizer)
+    reader = build_reader(model.config, task, model.tokenizer)
     ids = [[np.array(i, dtype=np.int32) for i in model.tokenizer.encode(side)] for side in sides]
     return [reader.sequences(first, second) for first, second in zip(*ids, strict=True)]

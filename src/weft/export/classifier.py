@@ -1,4 +1,4 @@
-"""A task as `AutoModelForSequenceClassification` has it: BERT's pooler, then one linear layer."""
+"""A task as `AutoModelForSequenceClassification` has it: the body's own pooler, then one linear layer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from weft.export.source import Source
+from weft.bodies.body import Body
+from weft.bodies.weights import write_config
+from weft.export.source import ExportSource
 from weft.export.tokenizer_file import save_tokenizer
-from weft.nn.body import Body
 from weft.nn.heads.linear import Linear
 from weft.nn.pooling.pooler import Pooler
-from weft.nn.weights import write_config
 from weft.tasks.store import body_tensors, save_tensors
 
 PROBLEMS = {
@@ -24,55 +24,70 @@ PROBLEMS = {
 """how `transformers` must be told to read outputs"""
 
 
-def misfit(source: Source, name: str) -> str | None:
-    """Why a task is not BERT's own classifier, a pooler and a linear layer on one sequence, or None."""
-    task, config = source.task(name), source.config(name)
+def misfit(source: ExportSource, name: str) -> str | None:
+    """Why a task is not its family's own classifier, a pooler and a linear layer on one sequence, or None."""
+    task, config, family = source.task(name), source.config(name), source.network.body.family
     if config.reading == "bi":
         return 'reading = "bi" encodes the two texts separately'
+    if family.classifier is None:
+        return f"the classifier of {family.title} has other layers"
     if not isinstance(task.pooling, Pooler):
-        return f'pooling = "{config.pooling.name}" is not BERT\'s own'
+        return f'pooling = "{config.pooling.name}" is not {family.title}\'s own'
     if not isinstance(task.head, Linear):
         return f'head = "{config.head.name}" is not one linear layer'
     return unreadable(source, name)
 
 
-def unreadable(source: Source, name: str) -> str | None:
+def unreadable(source: ExportSource, name: str) -> str | None:
     """Why others cannot read a task's states or outputs, whatever its pooling and head, or None."""
-    if source.layers(name) is None:
-        return 'layer = "mix" reads all layers'
+    if (reason := out_of_reach(source, name)) is not None:
+        return reason
     if source.task(name).loss.activation is None:
         loss = source.config(name).chosen_loss.name
         return f'loss = "{loss}" reads outputs neither by softmax nor by sigmoid'
     return None
 
 
-def save_bert(body: Body, layers: int, folder: Path, classifier: nn.Linear | None = None, **settings: Any) -> None:
-    """config.json and model.safetensors of a body's first `layers`, with a classifier on its pooler if there is one."""
-    write_config(replace(body.shape, layers=layers), folder, **settings)
-    state = body_tensors(body, layers)
-    if classifier is not None:
-        state = {f"bert.{key}": tensor for key, tensor in state.items()}
-        state |= {f"classifier.{key}": tensor.detach() for key, tensor in classifier.named_parameters()}
-    save_tensors(state, folder / "model.safetensors")
+def out_of_reach(source: ExportSource, name: str) -> str | None:
+    """Why the states that a task reads are not the last of a body, or None."""
+    layers, body = source.layers(name), source.network.body
+    if layers is None:
+        return 'layer = "mix" reads all layers'
+    if not body.family.can_cut(layers, body.shape):
+        return f"layer = {layers} is not the last state of a shorter {body.family.title}"
+    return None
 
 
-def save_classifier(source: Source, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:
+def save_body(body: Body, layers: int, folder: Path) -> None:
+    """config.json and model.safetensors of a body's first `layers`."""
+    write_config(replace(body.shape, layers=layers), folder)
+    save_tensors(body_tensors(body, layers), folder / "model.safetensors")
+
+
+def save_classifier(source: ExportSource, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:
     """The folder of one task that is no misfit."""
-    task, layers = source.task(name), source.layers(name)
+    task, layers, body = source.task(name), source.layers(name), source.network.body
+    form = body.family.classifier
     assert layers is not None, "a mix of layers was refused"
+    assert form is not None, "families without such a classifier were refused"
     output, labels = output_layer(source, name, task.head.dense, yes_no_as_two=yes_no_as_two)
     doubled = len(labels) > task.loss.outputs
-    save_bert(
-        source.network.body,
-        layers,
+    dropout = {} if form.dropout_key is None else {form.dropout_key: source.model.config.dropout}
+    write_config(
+        replace(body.shape, layers=layers),
         folder,
-        output,
-        architectures=["BertForSequenceClassification"],
-        classifier_dropout=source.model.recipe.dropout,
+        architectures=[form.architecture],
+        **dropout,
         **answer_settings("softmax" if doubled else str(task.loss.activation), labels),
         **settings,
     )
-    save_tokenizer(source.model.tokenizer, folder, source.config(name).reading, source.max_length)
+    (pooler,) = body.family.once["pooler"]
+    state = {f"{form.prefix}{key}": tensor for key, tensor in body_tensors(body, layers).items()}
+    for kind in ("weight", "bias"):
+        state[f"{form.pooler}.{kind}"] = state.pop(f"{form.prefix}{pooler}.{kind}")
+    state |= {f"{form.output}.{key}": tensor.detach() for key, tensor in output.named_parameters()}
+    save_tensors(state, folder / "model.safetensors")
+    save_tokenizer(source, folder, source.config(name).reading)
 
 
 def answer_settings(function: str, labels: Sequence[str]) -> dict[str, Any]:
@@ -85,7 +100,7 @@ def answer_settings(function: str, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def output_layer(
-    source: Source, name: str, last: nn.Module | Tensor, *, yes_no_as_two: bool
+    source: ExportSource, name: str, last: nn.Module | Tensor, *, yes_no_as_two: bool
 ) -> tuple[nn.Linear, list[str]]:
     """A head's `last` layer as others read it, and the names of its outputs.
 
@@ -96,15 +111,15 @@ def output_layer(
     assert isinstance(last, nn.Linear), "a head's last layer is linear"
     labels, temperature = source.task(name).labels, source.temperature(name)
     weight, bias = (tensor.detach() / temperature for tensor in (last.weight, last.bias))
-    if labels.is_numeric:
-        nothing = torch.zeros_like(weight)  # only the bias moves by the low end of the range
-        return _linear(labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)), [name]
-    if len(weight) == len(labels.names):
-        return _linear(weight, bias), list(labels.names)
+    nothing = torch.zeros_like(weight)  # only the bias moves by the low end of the range
+    weight, bias = labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)
+    names = list(labels.names) or [name]
+    if len(weight) == len(names):
+        return _linear(weight, bias), names
     if yes_no_as_two:
         doubled = (torch.cat([torch.zeros_like(tensor), tensor]) for tensor in (weight, bias))
-        return _linear(*doubled), list(labels.names)
-    return _linear(weight, bias), [labels.names[1]]
+        return _linear(*doubled), names
+    return _linear(weight, bias), [names[1]]
 
 
 def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:

@@ -8,11 +8,11 @@ from typing import Any
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from weft.data.labels import Labels
-from weft.export.source import Source, write_json
+from weft.bodies.weights import hugging_face_config
+from weft.export.source import ExportSource, write_json
 from weft.export.tokenizer_file import save_tokenizer
+from weft.kinds.labels import Labels
 from weft.losses.binary_cross_entropy import BinaryCrossEntropy
-from weft.nn.weights import hugging_face_config
 from weft.tasks.store import FOR_TRANSFORMERS, body_tensors
 
 CODE = "modeling_weft"
@@ -24,13 +24,10 @@ CLASSES = {
 """what each of the library's classes opens a folder with"""
 
 
-def save_custom(source: Source, name: str, folder: Path, **settings: Any) -> None:
+def save_custom(source: ExportSource, name: str, folder: Path, **settings: Any) -> None:
     """The folder of one task, whatever it is made of; `settings` are the names of its outputs and the like."""
     config = source.config(name)
-    layers = source.layers(name)
-    shape = source.network.body.shape
-    if layers is not None:
-        shape = replace(shape, layers=layers)
+    shape = replace(source.network.body.shape, layers=_kept_layers(source, name))
     content = {
         "architectures": [CLASSES["AutoModelForSequenceClassification"].removeprefix(f"{CODE}.")],
         "auto_map": CLASSES,
@@ -45,32 +42,40 @@ def save_custom(source: Source, name: str, folder: Path, **settings: Any) -> Non
     # The tokenizer puts both texts of a bi task into one row, and the model takes them apart and cuts each by itself.
     # A row of twice the length leaves as much of each text as the model will keep, since the longer one is cut first.
     texts = 2 if config.reading == "bi" else 1
-    save_tokenizer(source.model.tokenizer, folder, config.reading, texts * source.max_length)
+    save_tokenizer(source, folder, config.reading, texts * source.max_length, types=True)
 
 
-def task_settings(source: Source, name: str) -> dict[str, Any]:
+def _kept_layers(source: ExportSource, name: str) -> int:
+    """All layers, unless those above the one that a task reads can be left out."""
+    layers, body = source.layers(name), source.network.body
+    return body.shape.layers if layers is None or not body.family.can_cut(layers, body.shape) else layers
+
+
+def task_settings(source: ExportSource, name: str) -> dict[str, Any]:
     """What `modeling_weft.py` must know: the recipe's tables, and what follows from labels."""
-    task, config = source.task(name), source.config(name)
+    task, config, body, layers = source.task(name), source.config(name), source.network.body, source.layers(name)
     labels: Labels = task.labels
     return {
         "name": name,
         "reading": config.reading,
         "max_length": source.max_length,
-        "sep": source.model.tokenizer.sep,
-        "layer": "mix" if source.layers(name) is None else None,  # of any other the body has no layer above it
+        "sep": source.model.tokenizer.template.after[-1],
+        "types": body.has_segments,
+        "body_options": {"add_pooling_layer": False} if body.family.has_pooler else {},
+        "layer": "mix" if layers is None else None if layers == _kept_layers(source, name) else layers,
         "pooling": config.pooling.model_dump(mode="json"),
         "head": config.head.model_dump(mode="json"),
         "outputs": task.loss.outputs,
-        "dropout": source.model.recipe.dropout,
+        "dropout": source.model.config.dropout,
         "loss": config.chosen_loss.name,
         "gives_probability": isinstance(task.loss, BinaryCrossEntropy) and task.loss.reads_probabilities,
-        "range": [labels.low, labels.high] if labels.is_numeric else None,
+        "range": None if labels.limits is None else list(labels.limits),
         "scaled": labels.scaled,
         "temperature": source.temperature(name),
     }
 
 
-def task_tensors(source: Source, name: str, layers: int) -> dict[str, Tensor]:
+def task_tensors(source: ExportSource, name: str, layers: int) -> dict[str, Tensor]:
     """The body's tensors under Hugging Face's names, and those of the task under ours."""
     task = source.task(name)
     body = body_tensors(source.network.body, layers)

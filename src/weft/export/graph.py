@@ -49,4 +49,4 @@ class PairHeads(nn.Module):
 def in_units(task: Task, vectors: list[Tensor]) -> Tensor:
     """Probabilities, or numbers in the label's own units."""
     answer: Tensor = task.loss.read(task.outputs(vectors))
-    return task.labels.in_units(answer) if task.labels.is_numeric else answer
+    return task.labels.in_units(answer)

@@ -5,8 +5,6 @@ its own. It needs torch and transformers, nothing else:
 
     AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)    answers
     AutoModel.from_pretrained(folder, trust_remote_code=True)                             vectors (`pooler_output`)
-
-Shapes: n rows, l positions, w width.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
-TINY = 1e-6
-"""the smallest sigmoid that `dual-objective` divides by the sum of all"""
+TINY = 1e-6  # the smallest sigmoid that `dual-objective` divides by the sum of all
 
 
 class WeftConfig(PretrainedConfig):
@@ -259,7 +256,7 @@ def build(known: Mapping[str, type[nn.Module]], variant: dict[str, Any], *shape:
 
 
 def real_tokens(input_ids: Tensor, attention_mask: Tensor | None, types: Tensor | None) -> tuple[Tensor, Tensor]:
-    """[n, l] which tokens are real, and which of these belong to the second text."""
+    """[rows, positions] which tokens are real, and which of these belong to the second text."""
     mask = torch.ones_like(input_ids, dtype=torch.bool) if attention_mask is None else attention_mask.bool()
     return mask, torch.zeros_like(mask) if types is None else mask & types.bool()
 
@@ -275,7 +272,7 @@ class WeftModel(PreTrainedModel):
     def __init__(self, config: WeftConfig) -> None:
         super().__init__(config)
         self.task = config.weft_task
-        self.body = AutoModel.from_config(config.body_config, add_pooling_layer=False)
+        self.body = AutoModel.from_config(config.body_config, **self.task["body_options"])
         self.layer = LayerMix(config.body_config.num_hidden_layers) if self.task["layer"] == "mix" else None
         self.pooling = build(POOLINGS, self.task["pooling"], config.body_config.hidden_size)
         self.post_init()
@@ -300,9 +297,11 @@ class WeftModel(PreTrainedModel):
             last = torch.where(real[:, longest], self.task["sep"], ids[:, longest - 1])
             ids = torch.cat([ids[:, : longest - 1], last[:, None]], dim=1)
             real, types = real[:, :longest], types[:, :longest]
-        inputs = {"input_ids": ids, "attention_mask": real.long(), "token_type_ids": types}
-        states = self.body(**inputs, output_hidden_states=self.layer is not None)
+        known, layer = {"token_type_ids": types} if self.task["types"] else {}, self.task["layer"]
+        states = self.body(ids, attention_mask=real.long(), output_hidden_states=layer is not None, **known)
         hidden = states.last_hidden_state if self.layer is None else self.layer(states.hidden_states)
+        if isinstance(layer, int):
+            hidden = states.hidden_states[layer]
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=self.pooling(hidden, real))
 
 

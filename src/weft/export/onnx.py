@@ -1,4 +1,4 @@
-"""ONNX: one graph for each reading, with all its tasks. `tasks/onnx_engine.py` says what goes in and comes out."""
+"""ONNX: one graph for each reading, with all its tasks. `inference/onnx_engine.py` says what goes in and comes out."""
 
 import logging
 import warnings
@@ -11,28 +11,28 @@ import torch
 from torch.export import Dim
 
 from weft.data.readings import Reading
-from weft.deliverable import read_settings, write_settings
-from weft.errors import UserError
 from weft.export.agreement import TOLERANCE, largest_difference
 from weft.export.graph import PairHeads, ReadingGraph
 from weft.export.outcome import Outcome, Quantization
-from weft.export.source import Source
+from weft.export.source import ExportSource
 from weft.export.tokenizer_file import save_tokenizer
-from weft.model import load
-from weft.tasks.onnx_engine import HEADS, graph_file
-from weft.training.run_folder import without_nan
+from weft.foundation.errors import UserError
+from weft.foundation.records import without_nan
+from weft.inference.model import load
+from weft.inference.onnx_engine import HEADS, graph_file
+from weft.runs.model_folder import read_settings, write_settings
 
 OPSET = 20
 """the first with GELU as one operator"""
 
 
-def write(source: Source, folder: Path) -> Outcome:
+def write(source: ExportSource, folder: Path) -> Outcome:
     """The graphs, tokenizer and weft.json, compared with the model before anybody can use them."""
     require_libraries()
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
         _save_reading(source, reading, tasks, folder)
-    save_tokenizer(source.model.tokenizer, folder, "cross", source.max_length)
+    save_tokenizer(source, folder, "cross")
     seal(folder, read_settings(source.folder), {"to": "onnx"})
     exported = load(folder)
     for name in source.tasks:
@@ -48,14 +48,14 @@ def write(source: Source, folder: Path) -> Outcome:
     return outcome
 
 
-def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantization:
+def quantize(source: ExportSource, folder: Path, data_dir: Path | None) -> Quantization:
     """Replace the graphs by ones with 8-bit weights, and score both on the dev files."""
     from weft.export.quantize import to_int8
 
     files = [graph_file(folder, reading) for reading in by_reading(source)]
     before, size = load(folder).evaluate(data_dir=data_dir), sum(file.stat().st_size for file in files)
     for file in files:
-        to_int8(file, source.network.body.shape.layers)
+        to_int8(file, len(source.network.body.layers))
     settings = read_settings(source.folder)
     seal(folder, settings, {"to": "onnx", "quantize": "int8"})
     after = load(folder).evaluate(data_dir=data_dir)
@@ -67,7 +67,7 @@ def quantize(source: Source, folder: Path, data_dir: Path | None) -> Quantizatio
     return Quantization(before, after, size, sum(file.stat().st_size for file in files))
 
 
-def by_reading(source: Source) -> dict[Reading, list[str]]:
+def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
     """The tasks of each reading."""
     found: dict[Reading, list[str]] = {}
     for name in source.tasks:
@@ -84,7 +84,7 @@ def require_libraries() -> None:
         raise UserError(f'--to onnx: {error.name} is not installed; run: pip install "weft[export]"') from None
 
 
-def _save_reading(source: Source, reading: Reading, tasks: list[str], folder: Path) -> None:
+def _save_reading(source: ExportSource, reading: Reading, tasks: list[str], folder: Path) -> None:
     graph = ReadingGraph(source.network, tasks, pairs=reading == "bi")
     # any sizes do but 0 and 1, which the tracer would take for fixed
     ids = torch.ones(3, 5, dtype=torch.long)
@@ -100,7 +100,7 @@ def _save_graph(graph: ReadingGraph | PairHeads, example: tuple[torch.Tensor, ..
     sizes: Any = tuple(dict.fromkeys(range(free), Dim.DYNAMIC) for _ in example)
     if isinstance(graph, PairHeads):
         sizes = (sizes,)  # its forward takes them as one tuple
-    with _quiet():
+    with _quiet(), torch.no_grad():  # with gradients, attention with a bias would be traced in another memory layout
         program = torch.onnx.export(
             graph.eval(),
             example,

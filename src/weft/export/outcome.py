@@ -1,18 +1,18 @@
-"""What an export came to."""
+"""The result of an export."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weft.errors import UserError
-from weft.export.source import Source
-from weft.leaving import for_markdown
-from weft.training.trainer import Evaluation
-from weft.variants import file_name
+from weft.evaluation.scoring import Evaluation
+from weft.export.source import ExportSource
+from weft.foundation.config import file_name
+from weft.foundation.errors import UserError
+from weft.foundation.sanitize import for_markdown
 
-Refusal = Callable[[Source, str], str | None]
+Refusal = Callable[[ExportSource, str], str | None]
 """why a target cannot express a task, and the way that works; None if it can"""
-Save = Callable[[Source, str, Path], str]
+Save = Callable[[ExportSource, str, Path], str]
 """writes a task into a folder, and says what opens it"""
 
 
@@ -36,7 +36,7 @@ class Outcome:
     """task -> why, and the way that works"""
     quantization: Quantization | None = None
 
-    def each(self, source: Source, folder: Path, save: Save, refusal: Refusal | None = None) -> None:
+    def each(self, source: ExportSource, folder: Path, save: Save, refusal: Refusal | None = None) -> None:
         """A folder of its own for every task that the target can express."""
         for task in source.tasks:
             reason = refusal(source, task) if refusal else None
@@ -54,9 +54,9 @@ class Outcome:
             reasons = "\n".join(f"  {task}: {reason}" for task, reason in self.skipped.items())
             raise UserError(f"--to {to}: none of the tasks can be written\n{reasons}")
 
-    def save_card(self, source: Source, to: str, folder: Path) -> None:
+    def save_card(self, source: ExportSource, to: str, folder: Path) -> None:
         """README.md: what is in the folder, and what is not."""
-        lines = [f"# {for_markdown(source.model.recipe.name)}", "", f"Exported by weft for {to}.", ""]
+        lines = [f"# {for_markdown(source.model.config.name)}", "", f"Exported by weft for {to}.", ""]
         lines += [
             "| what | where |",
             "| --- | --- |",

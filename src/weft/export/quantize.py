@@ -16,7 +16,7 @@ SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def to_int8(file: Path, layers: int) -> None:
-    """Quantize the graph of a body with so many layers, in place."""
+    """Quantize the graph of a body with so many layers (sets of weights), in place."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -45,7 +45,7 @@ def quantized_modules(layers: int) -> set[str]:
     """Paths of the modules whose weights are rounded."""
     linear = {f"body.layers.{k}.{name}" for k in range(layers) for name in ("qkv", "attention_out", "inner", "outer")}
     kept = {f"body.layers.{k}.outer" for k in range((layers + 1) // 2)}
-    return {f"body.embeddings.{name}" for name in ("tokens", "positions", "segments")} | linear - kept
+    return {f"body.embeddings.{name}" for name in ("tokens", "positions", "segments", "project")} | linear - kept
 
 
 def module_of(node: Any) -> str:

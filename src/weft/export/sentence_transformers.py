@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import nn
 
-from weft.export.classifier import misfit, output_layer, save_bert, save_classifier, unreadable
+from weft.export.classifier import misfit, out_of_reach, output_layer, save_body, save_classifier, unreadable
 from weft.export.outcome import Outcome
-from weft.export.source import Source, write_json
+from weft.export.source import ExportSource, own_code, write_json
 from weft.export.tokenizer_file import save_tokenizer
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine
 from weft.nn.heads.linear import Linear
@@ -28,7 +28,7 @@ DenseLayers = list[tuple[nn.Linear, type[nn.Module]]]
 """linear layers and what comes after each"""
 
 
-def write(source: Source, folder: Path) -> Outcome:
+def write(source: ExportSource, folder: Path) -> Outcome:
     """`TASK/` for each task that reads two texts."""
     outcome = Outcome()
     outcome.each(source, folder, _save_task, refusal)
@@ -36,7 +36,7 @@ def write(source: Source, folder: Path) -> Outcome:
     return outcome
 
 
-def _save_task(source: Source, name: str, folder: Path) -> str:
+def _save_task(source: ExportSource, name: str, folder: Path) -> str:
     if source.config(name).reading == "bi":
         save_sentence_transformer(source, name, folder)
         return f"SentenceTransformer{_left_behind(source, name)}"
@@ -44,29 +44,30 @@ def _save_task(source: Source, name: str, folder: Path) -> str:
     return "CrossEncoder"
 
 
-def refusal(source: Source, name: str) -> str | None:
+def refusal(source: ExportSource, name: str) -> str | None:
     """Why the library cannot express a task, and the way that works."""
     task, config = source.task(name), source.config(name)
     if config.reading == "single":
         return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
+    read = ("pooling",) if config.reading == "bi" else ("pooling", "head", "loss")  # a bi task gives vectors alone
+    if (code := own_code(source, name, read)) is not None:
+        return code
     if type(task.pooling) not in MODES:
         return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
-    if config.reading == "bi":
-        return f'layer = "mix" reads all layers; {OTHER_TARGETS}' if source.layers(name) is None else None
-    if not isinstance(task.head, Linear | Mlp):
+    if config.reading != "bi" and not isinstance(task.head, Linear | Mlp):
         return f'head = "{config.head.name}" is not made of plain layers; {OTHER_TARGETS}'
-    reason = unreadable(source, name)
+    reason = out_of_reach(source, name) if config.reading == "bi" else unreadable(source, name)
     return None if reason is None else f"{reason}; {OTHER_TARGETS}"
 
 
-def save_sentence_transformer(source: Source, name: str, folder: Path) -> None:
+def save_sentence_transformer(source: ExportSource, name: str, folder: Path) -> None:
     """Body and pooling. The head stays behind: this class gives vectors, and compares them by an angle."""
     angle = isinstance(source.task(name).head, Cosine | ReluCosine | ScaledCosine)
     settings = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine" if angle else None}
     _save_modules(source, name, folder, [], settings)
 
 
-def save_cross_encoder(source: Source, name: str, folder: Path) -> None:
+def save_cross_encoder(source: ExportSource, name: str, folder: Path) -> None:
     """A plain sequence classifier where it can be one, which any version opens; modules in a row where not."""
     task = source.task(name)
     assert task.loss.activation is not None, "losses with a rule of their own were refused"
@@ -80,12 +81,12 @@ def save_cross_encoder(source: Source, name: str, folder: Path) -> None:
     _save_modules(source, name, folder, dense, {"model_type": "CrossEncoder", **activation})
 
 
-def _save_modules(source: Source, name: str, folder: Path, head: DenseLayers, settings: dict[str, Any]) -> None:
+def _save_modules(source: ExportSource, name: str, folder: Path, head: DenseLayers, settings: dict[str, Any]) -> None:
     """Body, pooling and dense layers, each where the library looks for it; the last of `head` gives scores."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
-    save_bert(source.network.body, layers, folder)
-    save_tokenizer(source.model.tokenizer, folder, source.config(name).reading, source.max_length)
+    save_body(source.network.body, layers, folder)
+    save_tokenizer(source, folder, source.config(name).reading)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": source.max_length, "do_lower_case": False})
     write_json(folder / "config_sentence_transformers.json", settings)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
@@ -122,8 +123,9 @@ def _path(activation: type[nn.Module]) -> str:
     return f"{activation.__module__}.{activation.__name__}"
 
 
-def _left_behind(source: Source, name: str) -> str:
+def _left_behind(source: ExportSource, name: str) -> str:
     """A cosine is what the library computes by itself; any other head is lost."""
     if isinstance(source.task(name).head, Cosine):
         return ""
-    return f" (vectors alone; its {source.config(name).head.name} head comes along with --to transformers or onnx)"
+    targets = "onnx" if own_code(source, name) else "transformers or onnx"
+    return f" (vectors alone; its {source.config(name).head.name} head comes along with --to {targets})"

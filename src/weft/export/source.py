@@ -2,23 +2,24 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.errors import UserError
-from weft.model import Model, load, model_folder
+from weft.foundation.errors import UserError
+from weft.inference.model import Model, load
 from weft.nn.layers import OneLayer
+from weft.runs.model_folder import model_folder
 from weft.tasks.config import TaskConfig
 from weft.tasks.network import Network
 from weft.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Source:
+class ExportSource:
     """A trained model, ready to be taken apart."""
 
     folder: Path
@@ -31,14 +32,14 @@ class Source:
         return self.model.tasks
 
     def config(self, task: str) -> TaskConfig:
-        return self.model.recipe.tasks[task]
+        return self.model.config.tasks[task]
 
     def task(self, name: str) -> Task:
         return self.network.task(name)
 
     @property
     def max_length(self) -> int:
-        return self.model.recipe.max_length
+        return self.model.config.max_length
 
     def layers(self, task: str) -> int | None:
         """How many layers of the body a task needs; None if it reads a mix of all."""
@@ -55,10 +56,18 @@ class Source:
         return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
 
 
-def open_source(folder: Path) -> Source:
+def own_code(source: ExportSource, name: str, keys: Sequence[str] = ("pooling", "head", "loss")) -> str | None:
+    """Which part of a task is code that no other library has, or None."""
+    config = source.config(name)
+    parts = {"pooling": config.pooling, "head": config.head, "loss": config.chosen_loss}
+    found = [f'{key} = {{ use = "{parts[key].use}" }}' for key in keys if parts[key].use is not None]
+    return f"{found[0]} is code that the exported folder does not hold; use --to onnx" if found else None
+
+
+def open_source(folder: Path, trust_code: bool = False) -> ExportSource:
     path = model_folder(folder)
-    model = load(path, "cpu")
-    return Source(path, model, deepcopy(model.network).float().eval())
+    model = load(path, "cpu", trust_code=trust_code)
+    return ExportSource(path, model, deepcopy(model.network).float().eval())
 
 
 @contextmanager

@@ -2,19 +2,19 @@
 
 from pathlib import Path
 
-from weft.export.source import Source
+from weft.export.source import ExportSource
 
 EXAMPLES = ["A short film about a lighthouse.", "The keeper counts the ships."]
 SECOND = ["A film about a tower by the sea.", "Nobody counts anything."]
 
 
-def save_task_card(source: Source, name: str, folder: Path, *, custom_code: str | None) -> None:
+def save_task_card(source: ExportSource, name: str, folder: Path, *, custom_code: str | None) -> None:
     """`custom_code` says why the task has code of its own, if it has."""
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-classification\ntags:\n- weft\n---\n",
         f"# {name}\n",
-        f"The task `{name}` of {source.model.recipe.name}, trained and exported by weft.\n",
-        _code_remark(custom_code),
+        f"The task `{name}` of {source.model.config.name}, trained and exported by weft.\n",
+        _code_remark(source, custom_code),
         f"## Use\n\n```python\n{_example(source, name, custom_code is not None)}```\n",
         f"## Input\n\n{_input(source, name)}\n",
         f"## Output\n\n{_output(source, name)}\n",
@@ -24,17 +24,17 @@ def save_task_card(source: Source, name: str, folder: Path, *, custom_code: str 
     (folder / "README.md").write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 
-def _code_remark(custom_code: str | None) -> str:
+def _code_remark(source: ExportSource, custom_code: str | None) -> str:
     if custom_code is None:
         return ""
     return (
-        f"This is not a plain `BertForSequenceClassification`: {custom_code}. "
+        f"This is not the plain sequence classifier of {source.network.body.family.title}: {custom_code}. "
         "The folder holds the code that it needs, `modeling_weft.py`, which imports torch and transformers alone. "
         "transformers runs it if you pass `trust_remote_code=True`; read it first.\n"
     )
 
 
-def _example(source: Source, name: str, custom_code: bool) -> str:
+def _example(source: ExportSource, name: str, custom_code: bool) -> str:
     labels = source.task(name).labels
     pair = source.config(name).reading != "single"
     trust = ", trust_remote_code=True" if custom_code else ""
@@ -53,26 +53,14 @@ def _example(source: Source, name: str, custom_code: bool) -> str:
         "with torch.no_grad():",
         "    logits = model(**inputs).logits",
     ]
-    if labels.is_numeric:
-        lines += ["print(logits[:, 0].tolist())"]
-    elif labels.kind == "multilabel":
-        lines += [
-            "for row in logits.sigmoid():",
-            "    print([model.config.id2label[i] for i, p in enumerate(row.tolist()) if p > 0.5])",
-        ]
-    else:
-        lines += [
-            "for row in logits.softmax(dim=1):",
-            "    print(model.config.id2label[int(row.argmax())], float(row.max()))",
-        ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *labels.kind.reading_code]) + "\n"
 
 
 def _listed(texts: list[str]) -> str:
     return "[" + ", ".join(f'"{text}"' for text in texts) + "]"
 
 
-def _input(source: Source, name: str) -> str:
+def _input(source: ExportSource, name: str) -> str:
     reading, longest = source.config(name).reading, source.max_length
     cut = f"`truncation=True` cuts a row to the {longest} tokens that the task was trained with"
     forms = {
@@ -84,8 +72,8 @@ def _input(source: Source, name: str) -> str:
         ),
         "bi": (
             "Two texts, each encoded by itself: `tokenizer(texts, second_texts)`. This folder's tokenizer writes "
-            "`[CLS] first [SEP] [CLS] second [SEP]`; the model takes the row apart at the token types, so pass "
-            f"`token_type_ids`, and cuts each text to {longest} tokens."
+            f"`{_around(source, 'first')} {_around(source, 'second')}`; the model takes the row apart at the token "
+            f"types, so pass `token_type_ids`, and cuts each text to {longest} tokens."
         ),
     }
     masks = source.config(name).data.mask
@@ -93,17 +81,18 @@ def _input(source: Source, name: str) -> str:
     return forms[reading] + masked
 
 
-def _output(source: Source, name: str) -> str:
+def _around(source: ExportSource, text: str) -> str:
+    """A text between its special tokens."""
+    template, spelled = source.model.tokenizer.template, source.model.tokenizer.rust.id_to_token
+    return " ".join([*map(str, map(spelled, template.before)), text, *map(str, map(spelled, template.after))])
+
+
+def _output(source: ExportSource, name: str) -> str:
     labels = source.task(name).labels
-    if labels.is_numeric:
-        return "`logits` has one number for each row, in the units of the labels."
-    names = ", ".join(f"`{label}`" for label in labels.names)
-    if labels.kind == "multilabel":
-        return f"The sigmoid of `logits` is the probability of each label: {names}. Any number of them may apply."
-    return f"The softmax of `logits` is the probability of each class: {names}."
+    return labels.kind.describe_logits(labels)
 
 
-def _vectors(source: Source, name: str) -> str:
+def _vectors(source: ExportSource, name: str) -> str:
     several = "; tokenize texts one by one, not as pairs" if source.config(name).reading == "bi" else ""
     return (
         "`AutoModel.from_pretrained(folder, trust_remote_code=True)` leaves the head out: its `pooler_output` is the "

@@ -1,27 +1,49 @@
 """The tokenizer as other libraries must find it: it puts in the special tokens, as weft's readings do."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.processors import TemplateProcessing
 
 from weft.data.readings import Reading
+from weft.data.template import Template
 from weft.data.tokenizer import Tokenizer
-
-PAIRS: dict[Reading, str] = {
-    "concat": "[CLS]:0 $A:0 $B:0 [SEP]:0",
-    "bi": "[CLS]:0 $A:0 [SEP]:0 [CLS]:1 $B:1 [SEP]:1",
-}
-"""how a reading lays out two texts if it is not BERT's way; the number after the colon is the token type"""
-BERT_PAIR = "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1"
+from weft.export.source import ExportSource
 
 
-def save_tokenizer(tokenizer: Tokenizer, folder: Path, reading: Reading, max_length: int) -> None:
-    """tokenizer.json with the template of a reading, and its settings."""
-    copy = Tokenizer(RustTokenizer.from_str(tokenizer.rust.to_str()), str(folder))
+def save_tokenizer(
+    source: ExportSource, folder: Path, reading: Reading, max_length: int | None = None, *, types: bool | None = None
+) -> None:
+    """tokenizer.json with the template of a reading, and its settings.
+
+    `types` says whether whoever reads the folder takes token types; by default if the body does.
+    """
+    types = source.network.body.has_segments if types is None else types
+    copy = Tokenizer(RustTokenizer.from_str(source.model.tokenizer.rust.to_str()), str(folder))
+    known = copy.template
+    ids = {*known.before, *known.between, *known.after}
+    spelled = {number: str(copy.rust.id_to_token(number)) for number in sorted(ids)}
     copy.rust.post_processor = TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0",
-        pair=PAIRS.get(reading, BERT_PAIR),
-        special_tokens=[("[CLS]", copy.cls), ("[SEP]", copy.sep)],
+        single=[*_typed(known.before, spelled), "$A:0", *_typed(known.after, spelled)],
+        pair=_pair(known, reading, spelled, int(types)),
+        special_tokens=[(token, number) for number, token in spelled.items()],
     )
-    copy.save(folder, max_length)
+    copy.save(folder, source.max_length if max_length is None else max_length, types=types)
+
+
+def _pair(template: Template, reading: Reading, spelled: dict[int, str], second: int) -> list[str]:
+    """How a reading lays out two texts; `second` is the token type of the second one."""
+    before, after = _typed(template.before, spelled), _typed(template.after, spelled)
+    if reading == "concat":
+        return [*before, "$A:0", "$B:0", *after]
+    if reading == "bi":
+        own = (_typed(ids, spelled, second) for ids in (template.before, template.after))
+        return [*before, "$A:0", *after, *next(own), f"$B:{second}", *next(own)]
+    last = _typed(template.after, spelled, second)
+    return [*before, "$A:0", *_typed(template.between, spelled), f"$B:{second}", *last]
+
+
+def _typed(ids: Sequence[int], spelled: dict[int, str], kind: int = 0) -> list[str]:
+    """Special tokens as the library's templates have them: the token, a colon, its type."""
+    return [f"{spelled[number]}:{kind}" for number in ids]

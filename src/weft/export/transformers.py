@@ -2,29 +2,29 @@
 
 from pathlib import Path
 
-from weft.export.classifier import answer_settings, misfit, save_bert, save_classifier
+from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
-from weft.export.source import Source
+from weft.export.source import ExportSource, own_code
 from weft.export.task_card import save_task_card
 from weft.export.tokenizer_file import save_tokenizer
 
 BODY = "body"
 
 
-def write(source: Source, folder: Path) -> Outcome:
+def write(source: ExportSource, folder: Path) -> Outcome:
     """`TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` does."""
     outcome = Outcome()
-    outcome.each(source, folder, _save_task)
+    outcome.each(source, folder, _save_task, own_code)
     body, place = source.network.body, body_folder(source)
     (folder / place).mkdir()
-    save_bert(body, body.shape.layers, folder / place)
-    save_tokenizer(source.model.tokenizer, folder / place, "cross", source.max_length)
+    save_body(body, body.shape.layers, folder / place)
+    save_tokenizer(source, folder / place, "cross")
     outcome.written["the body"] = f"{place}/: AutoModel"
     return outcome
 
 
-def body_folder(source: Source) -> str:
+def body_folder(source: ExportSource) -> str:
     """`body`, unless a task has that name."""
     place = BODY
     while place in source.tasks:
@@ -32,13 +32,12 @@ def body_folder(source: Source) -> str:
     return place
 
 
-def _save_task(source: Source, name: str, folder: Path) -> str:
+def _save_task(source: ExportSource, name: str, folder: Path) -> str:
     reason, labels = misfit(source, name), source.task(name).labels
     if reason is None:
         save_classifier(source, name, folder, yes_no_as_two=True)
     else:
-        function = {"regression": "identity", "multilabel": "sigmoid"}.get(labels.kind, "softmax")
-        save_custom(source, name, folder, **answer_settings(function, labels.names or [name]))
+        save_custom(source, name, folder, **answer_settings(labels.kind.activation, labels.names or [name]))
     save_task_card(source, name, folder, custom_code=reason)
     trust = "" if reason is None else f" with trust_remote_code=True ({reason})"
     return f"AutoModelForSequenceClassification{trust}"

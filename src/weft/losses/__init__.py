@@ -1,16 +1,17 @@
-"""All losses. The union below is the registry: a recipe's `loss` is one of these."""
+"""Losses. The union below is the registry: a recipe's `loss` is one of these."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.components import Exchangeable
+from weft.losses.base import LossOptions
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.losses.ordinal_log import OrdinalLogConfig
-from weft.variants import NAME_ALONE
 
 LossConfig = Annotated[
     CrossEntropyConfig
@@ -20,5 +21,5 @@ LossConfig = Annotated[
     | DualObjectiveConfig
     | OrdinalLogConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(LossOptions),
 ]

@@ -1,32 +1,32 @@
-"""How wrong an output is, row by row, and what the output says."""
+"""Base classes of losses, which also define how outputs become predictions."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from weft.data.labels import Labels
-from weft.errors import UserError
+from weft.foundation.components import Component
+from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
 from weft.nn.heads.base import Bounds
 
 TINY = 1e-6
-"""how close to 0 and 1 a probability may come before its logarithm is taken"""
+"""probabilities are clipped to [TINY, 1 - TINY] before taking a logarithm"""
 
 
 class Loss(nn.Module, ABC):
-    """A function of outputs and targets alone: a loss never owns a model.
+    """A loss per row, as a function of outputs and targets only.
 
-    It also fixes how outputs are read, because the two belong together: logits trained by a softmax must be
-    read by a softmax.
+    The loss also defines how outputs become predictions: logits trained with a softmax need a softmax at inference.
     """
 
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"] | None]
-    """the common function that `read` is on logits, for libraries that know these three; None if it is none of them"""
+    """the function that `read` applies to logits, for export; None if it is none of these three"""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()
         self.outputs = outputs
-        """how many numbers a head must give for each row"""
+        """number of head outputs per row"""
 
     @abstractmethod
     def forward(self, output: Tensor, target: Tensor) -> Tensor:
@@ -34,16 +34,28 @@ class Loss(nn.Module, ABC):
 
     @abstractmethod
     def read(self, output: Tensor) -> Tensor:
-        """[n, classes] probabilities, or [n] numbers for a regression"""
+        """Convert outputs to predictions: [n, classes] probabilities, or [n] numbers for a regression."""
+
+
+class LossOptions(Component):
+    """Base class of all loss configs."""
+
+    @abstractmethod
+    def build(self, labels: Labels, task: str, bounds: Bounds) -> Loss:
+        """Build the loss for the labels of `task` and head outputs within `bounds`.
+
+        Raise UserError `tasks.TASK.loss: ...` if the loss does not support them.
+        """
 
 
 def refuse(name: str, labels: Labels, task: str, expected: str) -> UserError:
-    """The message for a loss that does not fit a task's labels."""
-    found = f"{labels.kind} with {len(labels.names)} classes" if labels.names else labels.kind
+    """Return the error for a loss that does not support a task's labels."""
+    kind = labels.kind.name
+    found = f"{kind} with {len(labels.names)} classes" if labels.names else kind
     return UserError(f"tasks.{task}.loss: {name!r} is for {expected}, but the task is a {found}")
 
 
 def refuse_bounds(name: str, bounds: Bounds, task: str, expected: str) -> UserError:
-    """The message for a loss that cannot read what the head gives."""
+    """Return the error for a loss that does not support the range of the head's outputs."""
     found = "numbers without bounds" if bounds is None else f"a number from {bounds[0]:g} to {bounds[1]:g}"
-    return UserError(f"tasks.{task}.loss: {name!r} reads {expected}, but the head gives {found}")
+    return UserError(f"tasks.{task}.loss: {name!r} expects {expected}, but the head outputs {found}")

@@ -1,4 +1,4 @@
-"""Cross-entropy of yes-or-no questions."""
+"""Binary cross-entropy."""
 
 from typing import Literal
 
@@ -6,18 +6,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.errors import UserError
-from weft.losses.base import TINY, Loss, refuse, refuse_bounds
+from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
+from weft.losses.base import TINY, Loss, LossOptions, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class BinaryCrossEntropy(Loss):
-    """`-log p` where the answer is yes, `-log (1 - p)` where it is no, the mean over all questions.
+    """`-y log p - (1 - y) log (1 - p)` with `p = sigmoid(o)`, averaged over the labels of a row.
 
-    `p = sigmoid(o)`, or o itself for a head that gives a number from 0 to 1. Two classes are one question, the second
-    class meaning yes. A multilabel task has one question per label.
+    For a head with outputs from 0 to 1, p is the output. With two classes, p is the probability of the second class.
     """
 
     activation = "sigmoid"
@@ -29,7 +27,7 @@ class BinaryCrossEntropy(Loss):
     def forward(self, output: Tensor, target: Tensor) -> Tensor:
         answers = target.to(output.dtype).view_as(output)
         if self.reads_probabilities:
-            # written out: torch's own refuses to run under autocast
+            # F.binary_cross_entropy raises an error under autocast
             p = output.clamp(TINY, 1 - TINY)
             return -(answers * p.log() + (1 - answers) * (1 - p).log()).mean(dim=1)
         return F.binary_cross_entropy_with_logits(output, answers, reduction="none").mean(dim=1)
@@ -39,19 +37,18 @@ class BinaryCrossEntropy(Loss):
         return torch.cat([1 - yes, yes], dim=1) if self.outputs == 1 else yes
 
 
-class BinaryCrossEntropyConfig(Config):
+class BinaryCrossEntropyConfig(LossOptions):
     name: Literal["binary-cross-entropy"] = "binary-cross-entropy"
     as_logit: bool = False
-    """Read a number from 0 to 1 as a logit, not as a probability, as report 3's code does. Defaults to false."""
+    """Interpret a head output from 0 to 1 as a logit, not as a probability, like the code of report 3."""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> BinaryCrossEntropy:
         if bounds not in (None, (0.0, 1.0)):
             raise refuse_bounds(self.name, bounds, task, "a logit, or a probability from 0 to 1")
         if self.as_logit and bounds is None:
-            raise UserError(f"tasks.{task}.loss.as_logit: the head gives a logit already; leave as_logit out")
+            raise UserError(f"tasks.{task}.loss.as_logit: the head outputs a logit already; leave as_logit out")
         reads_probabilities = bounds is not None and not self.as_logit
-        if labels.kind == "multilabel":
-            return BinaryCrossEntropy(len(labels.names), reads_probabilities)
-        if labels.is_numeric or len(labels.names) != 2:
-            raise refuse(self.name, labels, task, "two classes, or for several labels at once")
-        return BinaryCrossEntropy(1, reads_probabilities)
+        questions = labels.kind.questions(labels)
+        if questions is None:
+            raise refuse(self.name, labels, task, "two classes or multilabel")
+        return BinaryCrossEntropy(questions, reads_probabilities)

@@ -6,14 +6,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.losses.base import Loss, refuse
+from weft.kinds.labels import Labels
+from weft.losses.base import Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class CrossEntropy(Loss):
-    """`-log softmax(o)_y`; with smoothing s the target is `(1 - s)` of it and `s / classes` of every class."""
+    """`-log softmax(o)_y`. With label smoothing s, the target is `(1 - s) onehot(y) + s / classes`."""
 
     activation = "softmax"
 
@@ -28,12 +27,12 @@ class CrossEntropy(Loss):
         return output.softmax(dim=1)
 
 
-class CrossEntropyConfig(Config):
+class CrossEntropyConfig(LossOptions):
     name: Literal["cross-entropy"] = "cross-entropy"
     smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """label smoothing"""
+    """Label smoothing."""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> CrossEntropy:  # noqa: ARG002 (k outputs: no bounds)
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several")
         return CrossEntropy(len(labels.names), self.smoothing)

@@ -1,23 +1,22 @@
-"""Every class as a yes-or-no question of its own."""
+"""Dual objective: one binary cross-entropy per class."""
 
 from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.losses.base import TINY, Loss, refuse
+from weft.kinds.labels import Labels
+from weft.losses.base import TINY, Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class DualObjective(Loss):
     """`-sum_i [i = y] log s_i + [i != y] log (1 - s_i)` with `s_i = sigmoid(o_i)`, summed or averaged over classes.
 
-    Pushes the right class up and every wrong one down by itself. Read as `s_i / sum s`.
+    Raises the true class and lowers every other class independently. Predictions are `s_i / sum s`.
     """
 
-    activation = None  # s_i / sum s is none of them
+    activation = None  # s_i / sum s is none of the three
 
     def __init__(self, outputs: int, reduction: str) -> None:
         super().__init__(outputs)
@@ -33,12 +32,12 @@ class DualObjective(Loss):
         return shares / shares.sum(dim=1, keepdim=True)
 
 
-class DualObjectiveConfig(Config):
+class DualObjectiveConfig(LossOptions):
     name: Literal["dual-objective"] = "dual-objective"
     reduction: Literal["sum", "mean"] = "sum"
-    """over the classes: the report's formula sums, its prose averages"""
+    """Reduction over classes. The formula in the report sums, its text averages."""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> DualObjective:  # noqa: ARG002 (k outputs: no bounds)
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several")
         return DualObjective(len(labels.names), self.reduction)

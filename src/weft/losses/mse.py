@@ -4,14 +4,13 @@ from typing import Literal
 
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.losses.base import Loss, refuse, refuse_bounds
+from weft.kinds.labels import Labels
+from weft.losses.base import Loss, LossOptions, refuse, refuse_bounds
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class MeanSquaredError(Loss):
-    """`(o - y)^2`, on labels scaled to 0..1 unless the task says `scale = false`."""
+    """`(o - y)^2`, on labels scaled to 0..1 by default. `scale = false` in the task keeps the label's units."""
 
     activation = "identity"
 
@@ -22,12 +21,13 @@ class MeanSquaredError(Loss):
         return output[:, 0]
 
 
-class MeanSquaredErrorConfig(Config):
+class MeanSquaredErrorConfig(LossOptions):
     name: Literal["mse"] = "mse"
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> MeanSquaredError:
-        if not labels.is_numeric:
+        if not labels.kind.has_numbers:
             raise refuse(self.name, labels, task, "a regression")
         if bounds is not None and labels.scaled and bounds[1] > 1:
-            raise refuse_bounds(self.name, bounds, task, "labels scaled to 0..1 here (scale = false keeps their units)")
+            expected = "a number from 0 to 1, like the scaled labels (scale = false keeps their units)"
+            raise refuse_bounds(self.name, bounds, task, expected)
         return MeanSquaredError(1)

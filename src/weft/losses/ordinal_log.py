@@ -1,4 +1,4 @@
-"""Mistakes cost more the further they are off."""
+"""Ordinal log loss: errors cost more the further they are from the true class."""
 
 from typing import Literal
 
@@ -6,14 +6,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.data.labels import Labels
-from weft.losses.base import TINY, Loss, refuse
+from weft.kinds.labels import Labels
+from weft.losses.base import TINY, Loss, LossOptions, refuse
 from weft.nn.heads.base import Bounds
-from weft.variants import Config
 
 
 class OrdinalLog(Loss):
-    """`-sum_i log(1 - p_i) d(y, i)^alpha` with `p = softmax(o)` and `d` the distance in classes.
+    """`-sum_i log(1 - p_i) d(y, i)^alpha` with `p = softmax(o)` and `d` the difference of class numbers.
 
     Castagnos, Mihelich and Dognin, "A Simple Log-based Loss Function for Ordinal Text Classification", 2022.
     """
@@ -35,12 +34,12 @@ class OrdinalLog(Loss):
         return output.softmax(dim=1)
 
 
-class OrdinalLogConfig(Config):
+class OrdinalLogConfig(LossOptions):
     name: Literal["ordinal-log"] = "ordinal-log"
     alpha: float = Field(default=1.5, ge=0)
-    """how much faster than the distance the cost grows"""
+    """Exponent of the distance between classes."""
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> OrdinalLog:  # noqa: ARG002 (k outputs: no bounds)
-        if labels.kind not in ("classification", "ordinal"):
+        if not labels.kind.has_one_class:
             raise refuse(self.name, labels, task, "one class out of several, in order")
         return OrdinalLog(len(labels.names), self.alpha)

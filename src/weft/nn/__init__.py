@@ -1,1 +1,1 @@
-"""The body, and what stands between it and a loss: poolings and heads."""
+"""Modules between the body and a loss: layer selection, poolings and heads."""

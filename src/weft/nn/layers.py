@@ -1,18 +1,18 @@
-"""Which layer of the body a task reads."""
+"""Selection of the body layer that a task uses."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 LayerChoice = int | Literal["mix"] | None
-"""a layer's number (0 the embeddings, 1 the first layer, ...), a learnt mix of all, or the last"""
+"""a layer's number (0 the embeddings, 1 the first layer, ...), "mix" for a learned mix of all, or None for the last"""
 
 
 class LayerMix(nn.Module):
-    """`sum_k softmax(w)_k h_k` over the embeddings and all layers; w is learnt and starts at 0: their mean."""
+    """`sum_k softmax(w)_k h_k` over the embeddings and all layers; w is learned and initialized to 0 (the mean)."""
 
     def __init__(self, layers: int) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class LayerMix(nn.Module):
 
 
 class OneLayer(nn.Module):
-    """One layer's states."""
+    """The hidden states of one layer."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -35,6 +35,7 @@ class OneLayer(nn.Module):
 
 
 def build_layer(choice: LayerChoice, layers: int, task: str) -> nn.Module:
+    """Build the layer selection of a task for a body with this number of layers."""
     if choice == "mix":
         return LayerMix(layers)
     number = layers if choice is None else choice

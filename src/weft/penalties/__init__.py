@@ -1,13 +1,16 @@
-"""All penalties. The union below is the registry: a recipe's `penalties` is a list of these."""
+"""Penalties. The union below is the registry: a recipe's `penalties` is a list of these."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.components import Exchangeable
+from weft.penalties.base import PenaltyOptions
 from weft.penalties.bregman import BregmanConfig, BregmanWeightsConfig
 from weft.penalties.norms import L1Config, L2Config
-from weft.variants import NAME_ALONE
 
 PenaltyConfig = Annotated[
-    L1Config | L2Config | BregmanConfig | BregmanWeightsConfig, Field(discriminator="name"), NAME_ALONE
+    L1Config | L2Config | BregmanConfig | BregmanWeightsConfig,
+    Field(discriminator="name"),
+    Exchangeable(PenaltyOptions),
 ]

@@ -1,4 +1,4 @@
-"""What the whole model pays for its weights, or for outputs that have moved."""
+"""Base classes of penalties: terms on the weights or outputs of the whole model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -6,20 +6,22 @@ from typing import TypeVar
 
 from torch import Tensor, nn
 
+from weft.foundation.components import Component
+
 Named = Sequence[tuple[str, nn.Parameter]]
 Divergence = Callable[[Tensor, Tensor], Tensor]
-"""Two outputs [n, k] -> how far each row is apart [n]."""
+"""Two outputs [n, k] -> divergence of each row [n]."""
 Network = TypeVar("Network", bound=nn.Module)
 
 
 class Penalty(nn.Module, ABC):
-    """Belongs to the model, not to a task. All state is in parameters and buffers, which checkpoints save."""
+    """A term of the model, not of a task. All state is in parameters and buffers, which checkpoints save."""
 
     def prepare(self, network: nn.Module) -> None:
         """Called once before training."""
 
     def after_step(self, network: nn.Module) -> None:
-        """Called after each optimizer step, for penalties that remember."""
+        """Called after each optimizer step, for penalties with state."""
 
 
 class WeightPenalty(Penalty):
@@ -27,20 +29,28 @@ class WeightPenalty(Penalty):
 
     @abstractmethod
     def forward(self, parameters: Named) -> Tensor:
-        """A number, from the parameters that train in this step."""
+        """Compute the penalty, a scalar, of the parameters that train in this step."""
 
 
 class OutputPenalty(Penalty):
-    """A function of each row's output and of what an earlier model says of the same row.
+    """A function of each row's output and of the output of an earlier model for the same row.
 
-    It is taken in the pass that computes the losses, so it costs one pass of the earlier model and no gradient of its
-    own. Surgery therefore sees it as part of each task's gradient; weightings do not scale it.
+    It is computed in the forward pass of the losses, so it costs one forward pass of the earlier model and no further
+    backward pass. Surgery sees it as part of each task's gradient; weightings do not scale it.
     """
 
     @abstractmethod
     def earlier(self, network: Network) -> Network:
-        """The model to compare with, of the same class as the network."""
+        """Return the model to compare with, of the same class as the network."""
 
     @abstractmethod
     def forward(self, output: Tensor, before: Tensor, divergence: Divergence) -> Tensor:
         """`output` [n, k] and the earlier model's `before` [n, k] -> [n]"""
+
+
+class PenaltyOptions(Component):
+    """Base class of all penalty configs; `build` returns a `WeightPenalty` or an `OutputPenalty`."""
+
+    @abstractmethod
+    def build(self) -> Penalty:
+        """Build the penalty."""

@@ -1,4 +1,4 @@
-"""Bregman proximal point: a brake on how far one step may go."""
+"""Bregman proximal point: limits how far outputs or weights move in one step."""
 
 import copy
 from typing import Literal, cast
@@ -7,17 +7,17 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.penalties.base import Divergence, Named, Network, OutputPenalty, WeightPenalty
-from weft.variants import Config
+from weft.penalties.base import Divergence, Named, Network, OutputPenalty, PenaltyOptions, WeightPenalty
 
 
 class Bregman(OutputPenalty):
     """`mu l_s(f(x; theta), f(x; m))`, m a moving average of the weights: `m <- beta m + (1 - beta) theta` after a step.
 
-    The momentum Bregman proximal point of Jiang et al., "SMART", 2020: the model pays for *outputs* that leave those of
-    its momentum teacher. l_s is the symmetrized KL divergence for classes and the squared error for numbers; its mean
-    over a task's rows is summed over tasks. Both models have the same dropout masks, otherwise the term would measure
-    dropout; so it is zero at the first step. It costs one forward pass of the teacher and its memory.
+    The momentum Bregman proximal point method of Jiang et al., "SMART", 2020. It penalizes *outputs* that differ from
+    those of a momentum teacher. l_s is the symmetrized KL divergence for classes and the squared error for numbers; its
+    mean over a task's rows is summed over tasks. Both models use the same dropout masks, otherwise the term would
+    measure dropout; it is therefore zero at the first step. It costs one forward pass of the teacher and the memory of
+    its weights.
     """
 
     def __init__(self, weight: float, beta: float) -> None:
@@ -41,10 +41,10 @@ class Bregman(OutputPenalty):
 
 
 class BregmanWeights(WeightPenalty):
-    """`mu / 2 |theta - m|^2`, m the same moving average: the model pays for *weights* that leave it.
+    """`mu / 2 |theta - m|^2`, m a moving average of the weights: penalizes *weights* that differ from it.
 
-    The squared norm instead of SMART's divergence of outputs. It needs no further pass, but treats all weights alike
-    and stops training where mu is large: at 1 nothing is learnt, at .01 it only slows down.
+    The squared norm of weights replaces SMART's divergence of outputs. It needs no further forward pass, but treats all
+    weights alike, and a large mu stops training: with 1 nothing is learned, with 0.01 training is only slower.
     """
 
     def __init__(self, weight: float, beta: float) -> None:
@@ -54,7 +54,7 @@ class BregmanWeights(WeightPenalty):
         self.averages: dict[str, Tensor] = {}
 
     def prepare(self, network: nn.Module) -> None:
-        """The averages are there from the start, so that checkpoints know of them."""
+        """Register the averages as buffers before training, so that checkpoints save them."""
         for name, parameter in network.named_parameters():
             key = "average/" + name.replace(".", "/")
             self.register_buffer(key, parameter.detach().clone())
@@ -70,27 +70,27 @@ class BregmanWeights(WeightPenalty):
             self.averages[name].lerp_(parameter, 1 - self.beta)
 
 
-class BregmanConfig(Config):
-    """Outputs stay close to those of a moving average of the model."""
+class BregmanConfig(PenaltyOptions):
+    """Keep outputs close to those of a moving average of the model."""
 
     name: Literal["bregman"] = "bregman"
     weight: float = Field(default=1.0, gt=0)
-    """mu"""
+    """Weight mu of the penalty."""
     beta: float = Field(default=0.99, ge=0, lt=1)
-    """how much of the average stays"""
+    """Decay of the moving average."""
 
     def build(self) -> Bregman:
         return Bregman(self.weight, self.beta)
 
 
-class BregmanWeightsConfig(Config):
-    """Weights stay close to their moving average."""
+class BregmanWeightsConfig(PenaltyOptions):
+    """Keep weights close to their moving average."""
 
     name: Literal["bregman-weights"] = "bregman-weights"
     weight: float = Field(default=0.01, gt=0)
-    """mu"""
+    """Weight mu of the penalty."""
     beta: float = Field(default=0.99, ge=0, lt=1)
-    """how much of the average stays"""
+    """Decay of the moving average."""
 
     def build(self) -> BregmanWeights:
         return BregmanWeights(self.weight, self.beta)

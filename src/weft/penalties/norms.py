@@ -1,4 +1,4 @@
-"""The size of the weights."""
+"""L1 and L2 penalties."""
 
 from typing import Literal
 
@@ -6,12 +6,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.penalties.base import Named, WeightPenalty
-from weft.variants import Config
+from weft.penalties.base import Named, PenaltyOptions, WeightPenalty
 
 
 class Norm(WeightPenalty):
-    """`lambda sum |theta|` or `lambda sum theta^2` over all weights that train, LayerNorms and biases left out."""
+    """`lambda sum |theta|` or `lambda sum theta^2` over all trainable weights except LayerNorms and biases."""
 
     def __init__(self, weight: float, power: int) -> None:
         super().__init__()
@@ -24,23 +23,23 @@ class Norm(WeightPenalty):
         return self.weight * torch.stack(sums).sum() if sums else torch.zeros(())
 
 
-class L1Config(Config):
-    """`lambda sum |theta|`: drives weights to exactly zero."""
+class L1Config(PenaltyOptions):
+    """`lambda sum |theta|`: drives weights towards exactly zero."""
 
     name: Literal["l1"] = "l1"
     weight: float = Field(default=1e-4, gt=0)
-    """lambda"""
+    """Weight lambda of the penalty."""
 
     def build(self) -> Norm:
         return Norm(self.weight, 1)
 
 
-class L2Config(Config):
-    """`lambda sum theta^2`: unlike weight decay it goes through AdamW's scaling."""
+class L2Config(PenaltyOptions):
+    """`lambda sum theta^2`: unlike weight decay, its gradient is scaled by AdamW."""
 
     name: Literal["l2"] = "l2"
     weight: float = Field(default=1e-3, gt=0)
-    """lambda"""
+    """Weight lambda of the penalty."""
 
     def build(self) -> Norm:
         return Norm(self.weight, 2)

@@ -1,11 +1,12 @@
-"""All regularizers. The union below is the registry: a task's `regularizer` is one of these."""
+"""Regularizers. The union below is the registry: a task's `regularizer` is one of these."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.components import Exchangeable
+from weft.regularizers.base import RegularizerOptions
 from weft.regularizers.r_drop import RDropConfig
 from weft.regularizers.smart import SmartConfig
-from weft.variants import NAME_ALONE
 
-RegularizerConfig = Annotated[SmartConfig | RDropConfig, Field(discriminator="name"), NAME_ALONE]
+RegularizerConfig = Annotated[SmartConfig | RDropConfig, Field(discriminator="name"), Exchangeable(RegularizerOptions)]

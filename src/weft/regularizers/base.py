@@ -1,24 +1,22 @@
-"""What a task adds to its loss to be less sure of itself."""
+"""Base classes of regularizers: terms added to the loss of each row of one task."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
-from weft.data.labels import Labels
+from weft.foundation.components import Component
+from weft.kinds.labels import Labels
 
 Run = Callable[[Tensor, int], Tensor]
-"""(embeddings [t, w], draw) -> output [n, k]: through the body and the head again. Draw 0 has the dropout masks of the
-clean pass, any other draw has masks of its own."""
+"""(embeddings [t, w], draw) -> output [n, k]: another forward pass through body and head. Draw 0 uses the dropout masks
+of the clean pass, every other draw uses different masks."""
 Read = Callable[[Tensor], Tensor]
 """output [n, k] -> probabilities [n, classes] or numbers [n]"""
 
-TINY = 1e-6
-
 
 class Regularizer(nn.Module, ABC):
-    """Belongs to a task: a term for each row, added to the row's loss."""
+    """A term per row of a task, added to the row's loss."""
 
     def __init__(self, weight: float) -> None:
         super().__init__()
@@ -26,21 +24,23 @@ class Regularizer(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, run: Run, embedded: Tensor, output: Tensor, divergence: "Divergence") -> Tensor:
-        """`embedded` [t, w] is what entered the body and `output` [n, k] what came out -> [n], weighted"""
+        """`embedded` [t, w] are the inputs of the body, `output` [n, k] the outputs of the head -> [n], weighted"""
+
+
+class RegularizerOptions(Component):
+    """Base class of all regularizer configs."""
+
+    @abstractmethod
+    def build(self) -> Regularizer:
+        """Build the regularizer of one task."""
 
 
 class Divergence:
-    """How far two outputs are apart: symmetrized KL for classes, squared error for numbers. [n]"""
+    """[n] divergence of two outputs: symmetrized KL divergence for classes, squared error for numbers."""
 
     def __init__(self, labels: Labels, read: Read) -> None:
         self.kind = labels.kind
         self.read = read
 
     def __call__(self, one: Tensor, two: Tensor) -> Tensor:
-        p, q = self.read(one), self.read(two)
-        if self.kind == "regression":
-            return (p - q).square()
-        p, q = p.clamp(TINY, 1 - TINY), q.clamp(TINY, 1 - TINY)
-        if self.kind == "multilabel":  # a coin for each label
-            return ((p - q) * (torch.logit(p) - torch.logit(q))).sum(dim=1)
-        return ((p - q) * (p.log() - q.log())).sum(dim=1)  # KL(p, q) + KL(q, p)
+        return self.kind.divergence(self.read(one), self.read(two))

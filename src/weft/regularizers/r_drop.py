@@ -1,30 +1,29 @@
-"""Outputs that stay the same under another dropout mask."""
+"""R-Drop: consistency of outputs under different dropout masks."""
 
 from typing import Literal
 
 from pydantic import Field
 from torch import Tensor
 
-from weft.regularizers.base import Divergence, Regularizer, Run
-from weft.variants import Config
+from weft.regularizers.base import Divergence, Regularizer, RegularizerOptions, Run
 
 
 class RDrop(Regularizer):
     """`alpha / 4 l_s(f'(x), f(x))`, f and f' the same layers with two dropout masks on the same embeddings.
 
     Liang et al., "R-Drop: Regularized Dropout for Neural Networks", 2021. Their loss is `CE_1 + CE_2 + alpha / 2 l_s`,
-    with l_s the symmetrized KL divergence and the cross-entropy of both passes. Here the cross-entropy counts once, for
-    the first pass, so the term is halved as well: alpha weighs it against the labels as in the paper.
+    with the cross-entropy of both passes and l_s the symmetrized KL divergence. Here only the first pass has a
+    cross-entropy, so the term is halved too: alpha has the same meaning as in the paper.
     """
 
     def forward(self, run: Run, embedded: Tensor, output: Tensor, divergence: Divergence) -> Tensor:
         return self.weight / 4 * divergence(run(embedded, 1), output)
 
 
-class RDropConfig(Config):
+class RDropConfig(RegularizerOptions):
     name: Literal["r-drop"] = "r-drop"
     weight: float = Field(default=1.0, gt=0)
-    """alpha"""
+    """Weight alpha of the term."""
 
     def build(self) -> RDrop:
         return RDrop(self.weight)

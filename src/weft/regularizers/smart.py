@@ -1,4 +1,4 @@
-"""Outputs that stay the same when the embeddings are nudged in the worst direction."""
+"""SMART: consistency of outputs under adversarial perturbations of the embeddings."""
 
 from typing import Literal
 
@@ -6,28 +6,27 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.regularizers.base import Divergence, Regularizer, Run
-from weft.variants import Config
+from weft.regularizers.base import Divergence, Regularizer, RegularizerOptions, Run
 
 LEAST_GRADIENT = 1e-30
-"""Guards the division by a gradient. Divergences of small noise have gradients far below `epsilon`."""
+"""Avoids division by zero. Divergences of small noise have gradients far below `epsilon`."""
 
 
 class Smart(Regularizer):
     """`lambda max_{|d| <= eps} l_s(f(x + d), f(x))` on the embeddings.
 
     Jiang et al., "SMART: Robust and Efficient Fine-Tuning for Pre-trained Natural Language Models", 2020. Gradient
-    ascent on the divergence searches for the worst d, from a small random start. Three projections:
+    ascent on the divergence searches for the worst d, from small random noise. Three projections:
 
     - `gradient`: each token's gradient is divided by its largest entry, and the noise moves by `step_size` along it.
-      The noise is small (about `step_size`) and points where the output changes most.
-    - `normalize`: the raw gradient, which is tiny, is added to the noise, and each token's noise is divided by its
-      largest entry. The noise is large (about 1) and stays nearly random: the ascent does almost nothing. The public
-      implementation that report 4 used does this.
-    - `ball`: every entry of the noise is clipped at `epsilon`, as the formula says. In fp32 the term vanishes for 1e-6.
+      The noise is small (about `step_size`) and points in the direction in which the output changes most.
+    - `normalize`: the raw, very small gradient is added to the noise, and each token's noise is divided by its
+      largest entry. The noise is large (about 1) and stays nearly random: the ascent has almost no effect. The public
+      implementation used for report 4 does this.
+    - `ball`: every entry of the noise is clipped at `epsilon`, as in the formula. In fp32 the term vanishes for 1e-6.
 
-    Both of the first two exist in published versions of the authors' code. The clean and the perturbed pass share their
-    dropout masks; otherwise the term would measure dropout. The ascent computes gradients of the noise alone.
+    The first two both exist in published versions of the authors' code. The clean and the perturbed pass share their
+    dropout masks; otherwise the term would measure dropout. The ascent computes gradients of the noise only.
     """
 
     def __init__(self, config: "SmartConfig") -> None:
@@ -53,24 +52,24 @@ class Smart(Regularizer):
 
 
 def _by_largest(tokens: Tensor, guard: float) -> Tensor:
-    """[t, w] each token's vector divided by its largest entry; `guard` keeps a zero vector zero."""
+    """[t, w] divide each token's vector by its largest absolute entry plus `guard`; a zero vector stays zero."""
     return tokens / (tokens.abs().amax(dim=1, keepdim=True) + guard)
 
 
-class SmartConfig(Config):
+class SmartConfig(RegularizerOptions):
     name: Literal["smart"] = "smart"
     weight: float = Field(default=0.45, gt=0)
-    """lambda"""
+    """Weight lambda of the term."""
     steps: int = Field(default=1, ge=1)
-    """ascent steps"""
+    """Number of ascent steps."""
     sigma: float = Field(default=1e-5, gt=0)
-    """deviation of the random start"""
+    """Standard deviation of the initial noise."""
     epsilon: float = Field(default=1e-6, gt=0)
-    """Radius of the ball for `ball`, guard of the division for `normalize`; `gradient` does not use it."""
+    """Radius of the ball for `ball`; added to the divisor for `normalize`; not used by `gradient`."""
     step_size: float = Field(default=1e-3, gt=0)
-    """Length of each ascent step: the largest entry of a token's step for `gradient`, else a factor on the gradient."""
+    """Size of an ascent step: the largest entry of a token's step for `gradient`, else a factor on the gradient."""
     projection: Literal["gradient", "normalize", "ball"] = "gradient"
-    """How the ascent moves the noise: along the normalized gradient, by normalizing the noise, or inside a ball."""
+    """How the ascent updates the noise: along the normalized gradient, by normalizing the noise, or inside a ball."""
 
     def build(self) -> Smart:
         return Smart(self)

@@ -1,1 +1,1 @@
-"""What a run learnt, for people to look at: a page, a text, figures. Reads run folders, trains nothing."""
+"""Reports on runs: an HTML page, terminal output and figures. Reads run folders and trains nothing."""

@@ -1,5 +1,6 @@
 """Charts as plain data. `svg` draws them into the page, `figures` into files for a paper."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -8,16 +9,16 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out, it vanishes on white.
+# Okabe and Ito's palette, which is safe for colour-blind readers; without yellow, which is invisible on white.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-# For what has an order: from blue to yellow and ever lighter, so that it reads alike with and without colour vision;
-# neither end vanishes on white or on dark paper.
+# For ordered values: from blue to yellow with increasing lightness, so that it is readable without colour vision;
+# both ends are visible on light and dark backgrounds.
 SCALE = ("#2a56a0", "#5a7aab", "#8a9699", "#bcae75", "#efc62f")
 
 
 @dataclass(frozen=True)
 class Colour:
-    """A number of the palette, or a place from 0 to 1 on the scale of ordered things."""
+    """An index into the palette, or a position from 0 to 1 on the scale for ordered values."""
 
     number: int = 0
     place: float | None = None
@@ -34,7 +35,7 @@ class Colour:
 
     @property
     def dashed(self) -> bool:
-        """the second round through the palette is told apart by dashes"""
+        """Whether lines are dashed: from the second pass through the palette on."""
         return self.place is None and self.number >= len(PALETTE)
 
 
@@ -46,7 +47,7 @@ class Line:
     colour: Colour = Colour()
     dashed: bool = False
     dots: bool = False
-    """mark each value"""
+    """Mark each value with a dot."""
     is_faint: bool = False
 
 
@@ -85,7 +86,7 @@ class Plot:
     """Two axes and marks between them."""
 
     name: str
-    """unique on the page; the file's name in a folder of figures"""
+    """Unique on the page; also the name of the file that `--figures` writes."""
     title: str
     x_label: str
     y_label: str
@@ -94,28 +95,30 @@ class Plot:
     y_range: tuple[float, float] | None = None
     note: str = ""
     group: str = ""
-    """of charts with the same title, which of several views this is: "step" or "time" """
+    """View that this chart belongs to, if the page can switch its x axis: "step" or "time"."""
 
 
 @dataclass(frozen=True)
-class Row:
+class Entry:
+    """One row of an EntryChart."""
+
     label: str
     value: float | None
     low: float | None = None
     high: float | None = None
     references: dict[str, float] = field(default_factory=dict)
-    """other values to compare with, such as guessing"""
+    """Other values for comparison, such as the random baseline."""
     colour: Colour = Colour()
 
 
 @dataclass(frozen=True)
-class Rows:
-    """One value for each name, with its interval; a bar from zero, or a dot."""
+class EntryChart:
+    """One value per name with its interval, drawn as a bar from zero or as a dot."""
 
     name: str
     title: str
     x_label: str
-    rows: Sequence[Row]
+    entries: Sequence[Entry]
     bars: bool = False
     rule: float | None = None
     rule_label: str = ""
@@ -125,7 +128,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells, coloured by value."""
+    """A heat map."""
 
     name: str
     title: str
@@ -134,21 +137,21 @@ class Grid:
     rows: Sequence[str]
     columns: Sequence[str]
     values: Values
-    """[rows, columns] from 0 to 1, or from -1 to 1 if diverging; NaN leaves a cell empty"""
+    """[rows, columns] from 0 to 1, or from -1 to 1 if diverging; the cell of a NaN is empty."""
     texts: Sequence[Sequence[str]] | None = None
-    """what stands in the cells"""
+    """Text of each cell."""
     diverging: bool = False
     x_range: tuple[float, float] | None = None
-    """if the columns are stretches of a numeric axis, where it starts and ends"""
+    """Start and end of the x axis, if the columns are bins of a numeric axis."""
     note: str = ""
     group: str = ""
 
 
-Chart = Plot | Rows | Grid
+Chart = Plot | EntryChart | Grid
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers inside a range."""
+    """Return round numbers inside a range."""
     if not high > low:
         return [low]
     raw = (high - low) / about
@@ -159,7 +162,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def shown(value: float) -> str:
-    """A tick's number, short."""
+    """Format the number of a tick."""
     if abs(value) >= 10_000:
         return f"{value / 1000:g}k"
     if value != 0 and abs(value) < 1e-3:
@@ -168,13 +171,13 @@ def shown(value: float) -> str:
 
 
 def digits(value: float, count: int) -> str:
-    """So many digits after the point, with a true minus and no minus before a zero."""
+    """Format a number with `count` decimals, a typographic minus and no minus before zero."""
     text = f"{value:.{count}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def limits(values: Sequence[Values], chosen: tuple[float, float] | None, pad: float = 0.04) -> tuple[float, float]:
-    """The range of an axis: as chosen, or what the values need and a little more."""
+    """Return the range of an axis: `chosen`, or the range of the values with padding."""
     if chosen is not None:
         return chosen
     finite = np.concatenate([v[np.isfinite(v)] for v in values] or [np.zeros(0)])
@@ -186,7 +189,7 @@ def limits(values: Sequence[Values], chosen: tuple[float, float] | None, pad: fl
 
 
 def plot_limits(plot: Plot) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The ranges of both axes of a plot."""
+    """Return the ranges of both axes of a plot."""
     xs, ys = [], []
     for mark in plot.marks:
         if isinstance(mark, Bars):
@@ -202,9 +205,9 @@ def plot_limits(plot: Plot) -> tuple[tuple[float, float], tuple[float, float]]:
     return x, y
 
 
-def row_limits(chart: Rows) -> tuple[float, float]:
-    found = [v for row in chart.rows for v in (row.value, row.low, row.high, *row.references.values()) if v is not None]
-    found = [v for v in found if v == v] + ([chart.rule] if chart.rule is not None else [])
+def entry_limits(chart: EntryChart) -> tuple[float, float]:
+    values = [v for own in chart.entries for v in (own.value, own.low, own.high, *own.references.values())]
+    found = [v for v in [*values, chart.rule] if v is not None and not math.isnan(v)]
     if chart.bars:
         found.append(0.0)
     return limits([np.array(found, dtype=np.float64)], None, pad=0.06) if found else (0.0, 1.0)

@@ -1,29 +1,30 @@
-"""Several runs side by side."""
+"""Comparison of several runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from weft.evaluation.bootstrap import Difference, difference
-from weft.evaluation.metrics import METRICS, title
+from weft.evaluation.bootstrap import PairedDifference, difference
+from weft.kinds.metrics import METRICS, title
 from weft.report import learning
-from weft.report.chart import Chart, Colour, Line, Plot, Row, Rows
-from weft.report.examples import comparable, disagreement
+from weft.report.chart import Chart, Colour, Entry, EntryChart, Line, Plot
+from weft.report.examples import comparable
 from weft.report.run_charts import VIEWS, clock, place, x_label
 from weft.report.scores import Score, Scores
+from weft.report.sections import section_of
 
 
 @dataclass(frozen=True)
 class Gap:
-    """What one run is ahead of the first, on the same dev rows."""
+    """Paired difference between a run and the first run, on the same dev rows."""
 
     run: str
     task: str
     metric: str
-    difference: Difference
+    difference: PairedDifference
     disagree: int | None
-    """rows on which the two answer differently"""
+    """Rows on which the predictions of the two runs differ."""
 
     @property
     def title(self) -> str:
@@ -32,6 +33,8 @@ class Gap:
 
 @dataclass(frozen=True)
 class Comparison:
+    """The scores of several runs, and their paired differences from the first."""
+
     scores: list[Scores]
 
     @property
@@ -40,7 +43,7 @@ class Comparison:
 
     @property
     def tasks(self) -> list[str]:
-        """the tasks that all runs have, by the same primary metric"""
+        """Tasks that all runs have, with the same primary metric."""
         first = self.scores[0]
         return [
             task
@@ -50,19 +53,20 @@ class Comparison:
 
     @property
     def whole(self) -> bool:
-        """whether the runs have the same tasks, so that their overall scores compare"""
+        """Whether the runs have the same tasks, so that their overall scores are comparable."""
         return all(set(scores.primary) == set(self.tasks) for scores in self.scores)
 
     def score(self, scores: Scores, task: str) -> Score:
         return next(score for score in scores.primaries if score.task == task)
 
     def mean(self, task: str | None) -> float | None:
-        """Over the runs; of the overall score if no task is named."""
+        """Return the mean over the runs of a task's score, or of the overall score if `task` is None."""
         found = [self.score(s, task).value if task else s.overall.value for s in self.scores]
         known = [value for value in found if value is not None]
         return float(np.mean(known)) if len(known) == len(found) else None
 
     def gaps(self) -> list[Gap]:
+        """Return the paired differences of every other run from the first."""
         first, *others = self.scores
         found = []
         for other in others:
@@ -72,7 +76,8 @@ class Comparison:
                 one, two = first.resampled[task][metric], other.resampled[task][metric]
                 value = _minus(self.score(other, task).value, self.score(first, task).value)
                 lower = METRICS[metric].lower_is_better
-                rows = int(disagreement([first.run.tasks[task], other.run.tasks[task]]).sum())
+                pair = [scores.run.tasks[task] for scores in (first, other)]
+                rows = int(section_of(pair[0].kind).disagreement(pair).sum())
                 gap = difference(one, two, value, lower_is_better=lower)
                 found.append(Gap(other.run.label, task, metric, gap, rows))
             if self.whole and len(shared) == len(self.tasks):
@@ -82,21 +87,21 @@ class Comparison:
         return found
 
     def uncomparable(self) -> list[str]:
-        """Tasks that cannot be compared row by row, with the reason."""
+        """Return the tasks that cannot be compared row by row, with the reason."""
         names = list(dict.fromkeys(task for scores in self.scores for task in scores.run.task_names))
         notes = []
         for task in names:
             if task not in self.tasks:
-                notes.append(f"{task}: not in every run, or not by the same primary metric")
+                notes.append(f"{task}: not in every run, or with different primary metrics")
             elif not all(self._comparable(task, self.scores[0], other) for other in self.scores[1:]):
                 notes.append(
-                    f"{task}: the runs' dev rows, labels or positive classes differ, so there is no paired difference"
+                    f"{task}: no paired difference, because the runs' dev rows, labels or positive classes differ"
                 )
         return notes
 
     def _comparable(self, task: str, *scores: Scores) -> bool:
         tasks = [own.run.tasks[task] for own in scores if task in own.run.tasks]
-        one_class = len({own.positive for own in tasks}) <= 1  # precision of one class is not that of the other
+        one_class = len({own.positive for own in tasks}) <= 1  # precision depends on which class is positive
         return len(tasks) == len(scores) and one_class and comparable(tasks)
 
 
@@ -109,7 +114,7 @@ def bar_charts(found: Comparison) -> list[Chart]:
     for task in [*found.tasks, *(["overall"] if found.whole else [])]:
         own = [s.overall if task == "overall" else found.score(s, task) for s in found.scores]
         rows = [
-            Row(
+            Entry(
                 label,
                 score.value,
                 score.interval.low if score.interval else None,
@@ -121,16 +126,16 @@ def bar_charts(found: Comparison) -> list[Chart]:
         metric = "overall" if task == "overall" else title(found.scores[0].primary[task])
         mean = found.mean(None if task == "overall" else task)
         heading = task if task == metric else f"{task}: {metric}"
-        charts.append(Rows(f"{task}-bars", heading, metric, rows, bars=True, rule=mean, rule_label="mean"))
+        charts.append(EntryChart(f"{task}-bars", heading, metric, rows, bars=True, rule=mean, rule_label="mean"))
     return charts
 
 
 def gap_charts(found: Comparison, gaps: Sequence[Gap]) -> list[Chart]:
-    """One chart for each run that is held against the first."""
+    """Return one chart per run that is compared with the first."""
     charts: list[Chart] = []
     for i, label in enumerate(found.labels[1:], start=1):
         rows = [
-            Row(
+            Entry(
                 gap.task,
                 gap.difference.value,
                 gap.difference.interval.low if gap.difference.interval else None,
@@ -141,14 +146,14 @@ def gap_charts(found: Comparison, gaps: Sequence[Gap]) -> list[Chart]:
             if gap.run == label
         ]
         if rows:
-            heading = f"{label} against {found.labels[0]}"
-            x = "difference: right of 0, the first-named is better"
-            charts.append(Rows(f"gap-{i}", heading, x, rows, rule=0.0))
+            heading = f"{label} vs. {found.labels[0]}"
+            x = "difference (> 0: the first run is better)"
+            charts.append(EntryChart(f"gap-{i}", heading, x, rows, rule=0.0))
     return charts
 
 
 def curve_charts(found: Comparison) -> list[Chart]:
-    """Dev scores and losses of all runs over each other."""
+    """Return the dev scores and losses of all runs, one chart per metric."""
     unit = clock([scores.run for scores in found.scores])
     charts: list[Chart] = []
     for view in VIEWS:
@@ -164,7 +169,7 @@ def curve_charts(found: Comparison) -> list[Chart]:
 
 
 def _curves(found: Comparison) -> Iterator[tuple[str, str, str, list[learning.Curve]]]:
-    """(name, title, y label, one curve for each run) of all that is drawn over each other."""
+    """Yield (name, title, y label, one curve per run) of every chart."""
     if found.whole:
         yield "overall", "overall", "dev overall", [learning.overall_curve(scores.run) for scores in found.scores]
     for task in found.tasks:

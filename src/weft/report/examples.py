@@ -1,22 +1,21 @@
-"""The rows that a reader can browse in the page: mistakes of one run, or where several disagree."""
+"""Rows for the example browser: mistakes of one run, or rows on which several runs disagree."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weft.report.mistakes import errors, is_wrong
-from weft.report.run import Run, TaskRun
+from weft.report.sections import section_of
+from weft.runs.reader import Run, TaskRun
 
 MOST = 300
-"""rows of each task; a page must stay small"""
+"""Maximum number of rows per task, to limit the size of the page."""
 LETTERS = 400
-"""of each text"""
+"""Maximum number of characters per text."""
 
 
 def examples(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Rows of all tasks that every run answered for, the worst first."""
+    """Return rows of all tasks that every run has predictions for, worst first."""
     found = []
     for name in runs[0].task_names:
         tasks = [run.tasks[name] for run in runs if name in run.tasks]
@@ -26,7 +25,7 @@ def examples(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def comparable(tasks: Sequence[TaskRun]) -> bool:
-    """Whether all answered the same question for the same rows."""
+    """Return whether all have the same kind, labels and dev rows."""
     first = tasks[0]
     return all(
         task.kind == first.kind
@@ -39,11 +38,11 @@ def comparable(tasks: Sequence[TaskRun]) -> bool:
 
 def _of_task(tasks: Sequence[TaskRun]) -> list[dict[str, Any]]:
     first = tasks[0]
-    wrong = np.stack([is_wrong(task) for task in tasks])
-    scale = first.bounds[1] - first.bounds[0] if first.is_numeric else 1.0
-    far = np.stack([errors(task) for task in tasks]) / scale
+    section = section_of(first.kind)
+    wrong = np.stack([section.is_wrong(task) for task in tasks])
+    far = np.stack([section.errors(task) for task in tasks]) / section.error_unit(first)
     spread = far.max(axis=0) - far.min(axis=0)
-    chosen = wrong[0] if len(tasks) == 1 else disagreement(tasks)
+    chosen = wrong[0] if len(tasks) == 1 else section.disagreement(tasks)
     rows = np.flatnonzero(chosen)
     order = far.max(axis=0) if len(tasks) == 1 else spread
     kept = rows[np.argsort(-order[rows], kind="stable")][:MOST]
@@ -60,17 +59,6 @@ def _of_task(tasks: Sequence[TaskRun]) -> list[dict[str, Any]]:
         }
         for row in kept
     ]
-
-
-def disagreement(tasks: Sequence[TaskRun]) -> NDArray[np.bool_]:
-    """[n] where not all runs give the same class, or numbers lie more than a tenth of the range apart."""
-    first = tasks[0]
-    if first.is_numeric:
-        numbers = np.stack([task.predictions for task in tasks])
-        return np.asarray(np.ptp(numbers, axis=0) > 0.1 * (first.bounds[1] - first.bounds[0]))
-    chosen = np.stack([task.chosen for task in tasks])
-    different = (chosen != chosen[0]).any(axis=0)
-    return np.asarray(different.any(axis=1) if different.ndim == 2 else different)
 
 
 def _cut(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The same charts as files for a paper: svg and png, one column wide."""
+"""Writes the charts of the page as svg and png files for a paper, one column wide."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +10,27 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from weft.errors import UserError
-from weft.report.chart import Bars, Chart, Dots, Grid, Line, Plot, Rows, Rule, plot_limits, row_limits, shown, ticks
+from weft.foundation.config import file_name
+from weft.foundation.errors import UserError
+from weft.report.chart import (
+    Bars,
+    Chart,
+    Dots,
+    EntryChart,
+    Grid,
+    Line,
+    Plot,
+    Rule,
+    entry_limits,
+    plot_limits,
+    shown,
+    ticks,
+)
 from weft.report.page import all_charts
-from weft.report.run import Run
-from weft.variants import file_name
+from weft.runs.reader import Run
 
 WIDTH = 3.4
-"""inches: one column of most journals"""
+"""In inches: one column of most journals."""
 DPI = 300
 STYLE: Any = {
     "font.size": 8,
@@ -28,8 +41,8 @@ STYLE: Any = {
     "axes.axisbelow": True,
     "grid.linewidth": 0.4,
     "grid.color": "#dfe4e8",
-    "svg.fonttype": "none",  # letters stay letters
-    "svg.hashsalt": "weft",  # equal charts are equal files
+    "svg.fonttype": "none",  # keep text as text
+    "svg.hashsalt": "weft",  # equal charts give equal files
 }
 SOFT = "#5d6873"
 THIN: Any = {"color": SOFT, "linestyle": ":", "linewidth": 0.8}
@@ -38,7 +51,7 @@ DOUBLE = LinearSegmentedColormap.from_list("double", ["#d55e00", "#ffffff", "#00
 
 
 def write_figures(runs: Sequence[Run], folder: Path) -> int:
-    """NAME.svg and NAME.png of every chart; returns how many."""
+    """Write NAME.svg and NAME.png of every chart. Returns the number of charts."""
     charts = all_charts(runs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,16 +73,16 @@ def draw_figure(chart: Chart) -> Figure:
         axes.set_title(chart.title)
         if isinstance(chart, Plot):
             _plot(axes, chart)
-        elif isinstance(chart, Rows):
-            _rows(axes, chart)
+        elif isinstance(chart, EntryChart):
+            _entries(axes, chart)
         else:
             _grid(axes, chart)
     return figure
 
 
 def _height(chart: Chart) -> float:
-    if isinstance(chart, Rows):
-        return 0.9 + 0.25 * len(chart.rows)
+    if isinstance(chart, EntryChart):
+        return 0.9 + 0.25 * len(chart.entries)
     if isinstance(chart, Grid):
         return min(max(1.2 + 0.25 * len(chart.rows), 1.4), 6.0)
     return 2.5
@@ -100,9 +113,9 @@ def _plot(axes: Axes, chart: Plot) -> None:
         axes.legend(frameon=False)
 
 
-def _rows(axes: Axes, chart: Rows) -> None:
-    places = np.arange(len(chart.rows))[::-1]
-    for place, row in zip(places, chart.rows, strict=True):
+def _entries(axes: Axes, chart: EntryChart) -> None:
+    places = np.arange(len(chart.entries))[::-1]
+    for place, row in zip(places, chart.entries, strict=True):
         if row.value is None or row.value != row.value:
             continue
         if chart.bars:
@@ -118,8 +131,8 @@ def _rows(axes: Axes, chart: Rows) -> None:
             axes.plot(value, place, shape, color=SOFT, ms=6 - 2 * number, mfc="none", label=label)
     if chart.rule is not None:
         axes.axvline(chart.rule, **THIN, label=chart.rule_label or "_")
-    axes.set_yticks(places, [row.label for row in chart.rows])
-    axes.set(xlabel=chart.x_label, xlim=row_limits(chart), ylim=(-0.6, len(chart.rows) - 0.4))
+    axes.set_yticks(places, [row.label for row in chart.entries])
+    axes.set(xlabel=chart.x_label, xlim=entry_limits(chart), ylim=(-0.6, len(chart.entries) - 0.4))
     axes.grid(axis="x")
     if axes.get_legend_handles_labels()[1]:
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.35), ncols=2)

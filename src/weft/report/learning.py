@@ -1,18 +1,21 @@
-"""How a run went, step by step, from its log."""
+"""Training curves and gradient conflicts of a run, from its log."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from weft.report.chart import Values
-from weft.report.run import Run
+from weft.runs.reader import Run
+from weft.runs.records import EvaluationRecord, Number, StepRecord
 
 POINTS = 160
-"""a curve has at most so many; between them lie means"""
+"""Maximum number of points of a curve; longer curves are averaged in bins."""
 STRIP = 96
-"""stretches of steps in the strip of tasks"""
+"""Maximum number of bins of steps in `strip`."""
+Timed = TypeVar("Timed", StepRecord, EvaluationRecord)
 
 
 @dataclass(frozen=True)
@@ -24,50 +27,47 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """One task's way through a run."""
+    """The training curves of one task."""
 
     train_loss: Curve
-    """as training saw it, with dropout and regularizers"""
+    """As logged during training, with dropout and regularizers."""
     train_trend: Curve
-    """the same, averaged over a twentieth of the run"""
+    """Moving average of `train_loss` over a twentieth of the run."""
     dev_loss: Curve
     dev_score: Curve
     train_score: Curve
     weight: Curve
-    """what the weighting multiplied the task's gradient by"""
+    """Factor by which the weighting multiplies the task's gradient."""
 
 
 def curves(run: Run, task: str, metric: str) -> Curves:
-    steps = [record for record in run.steps if task in record["losses"]]
+    train_loss = _thinned(_curve(run.steps, lambda record: record.losses.get(task)))
     return Curves(
-        train_loss=_thinned(_curve(steps, ("losses", task))),
-        train_trend=_trend(_thinned(_curve(steps, ("losses", task)))),
-        dev_loss=_curve(run.evaluations, ("losses", task)),
-        dev_score=_curve(run.evaluations, ("dev", task, metric)),
-        train_score=_curve(run.evaluations, ("train", task, metric)),
-        weight=_thinned(_curve(steps, ("weights", task))),
+        train_loss=train_loss,
+        train_trend=_trend(train_loss),
+        dev_loss=_curve(run.evaluations, lambda record: (record.losses or {}).get(task)),
+        dev_score=_curve(run.evaluations, lambda record: record.dev_score(task, metric)),
+        train_score=_curve(run.evaluations, lambda record: record.train_score(task, metric)),
+        weight=_thinned(_curve(run.steps, lambda record: record.weights.get(task))),
     )
 
 
 def overall_curve(run: Run) -> Curve:
-    return _curve(run.evaluations, ("overall",))
+    return _curve(run.evaluations, lambda record: record.overall)
 
 
 def rate_curve(run: Run) -> Curve:
-    return _thinned(_curve(run.steps, ("lr",)))
+    return _thinned(_curve(run.steps, lambda record: record.lr))
 
 
-def _curve(records: list[dict[str, Any]], keys: tuple[str, ...]) -> Curve:
-    """The value at `keys` of every record that has it."""
-    found = []
-    for record in records:
-        value: Any = record
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
-            found.append((record["step"], record["seconds"], value))
-    columns = np.array(found, dtype=np.float64).reshape(-1, 3).T
-    return Curve(columns[0], columns[1], columns[2])
+def _curve(records: Sequence[Timed], value_of: Callable[[Timed], Number]) -> Curve:
+    """Collect the value of every record that has it."""
+    return _from_points([(r.step, r.seconds, value) for r in records if (value := value_of(r)) is not None])
+
+
+def _from_points(points: Sequence[tuple[float, float, float]]) -> Curve:
+    """Convert (step, seconds, value) points to a curve."""
+    return Curve(*np.array(points, dtype=np.float64).reshape(-1, 3).T)
 
 
 def _thinned(curve: Curve) -> Curve:
@@ -80,7 +80,7 @@ def _thinned(curve: Curve) -> Curve:
 
 
 def _trend(curve: Curve) -> Curve:
-    """Each value replaced by the mean of its neighbourhood, which is smaller at the ends."""
+    """Return the moving average of a curve; its window is shorter at both ends."""
     reach = max(len(curve.values) // 40, 1)
     sums = np.concatenate([[0.0], curve.values.cumsum()])
     middle = np.arange(len(curve.values))
@@ -89,9 +89,9 @@ def _trend(curve: Curve) -> Curve:
 
 
 def strip(run: Run) -> Values:
-    """[tasks, stretches] the share of each stretch's steps that a task fed."""
+    """Return the share of steps that train each task, per bin of steps: [tasks, bins]."""
     tasks = run.task_names
-    fed = np.array([[task in record["losses"] for task in tasks] for record in run.steps], dtype=np.float64)
+    fed = np.array([[task in record.losses for task in tasks] for record in run.steps], dtype=np.float64)
     fed = fed.reshape(-1, len(tasks))
     edges = np.unique(np.linspace(0, len(fed), min(STRIP, max(len(fed), 1)) + 1).astype(int))
     shares = [fed[a:b].mean(axis=0) for a, b in pairwise(edges)]
@@ -100,26 +100,23 @@ def strip(run: Run) -> Values:
 
 @dataclass(frozen=True)
 class PairConflict:
-    """How two tasks' gradients on the body lay to each other."""
+    """Cosine similarity between the gradients of two tasks on the body."""
 
     tasks: tuple[str, str]
     mean: float
     below_zero: float
-    """share of the logged steps on which they opposed each other"""
+    """Share of logged steps with a cosine similarity below 0."""
     steps: int
     curve: Curve
 
 
 def conflicts(run: Run) -> list[PairConflict]:
-    pairs = dict.fromkeys(pair for record in run.conflicts for pair in record["cosines"])
-    seconds = {record["step"]: record["seconds"] for record in run.steps}
+    pairs = dict.fromkeys(pair for record in run.conflicts for pair in record.cosines)
+    seconds = {record.step: record.seconds for record in run.steps}
     found = []
     for pair in pairs:
-        records = [
-            {"step": r["step"], "seconds": seconds.get(r["step"], 0.0), "cosine": r["cosines"].get(pair)}
-            for r in run.conflicts
-        ]
-        curve = _curve(records, ("cosine",))
+        cosines = {record.step: record.cosines.get(pair) for record in run.conflicts}
+        curve = _from_points([(s, seconds.get(s, 0.0), cosine) for s, cosine in cosines.items() if cosine is not None])
         one, two = pair.split("|")
         shares = float((curve.values < 0).mean())
         found.append(PairConflict((one, two), float(curve.values.mean()), shares, len(curve.values), _thinned(curve)))
@@ -127,16 +124,17 @@ def conflicts(run: Run) -> list[PairConflict]:
 
 
 def conflicts_by_layer(run: Run) -> tuple[list[str], list[str], Values] | None:
-    """Parts of the body, pairs of tasks, and the mean cosine [parts, pairs]; None unless it was logged."""
-    records = [record for record in run.conflicts if record.get("layers")]
+    """Return parts of the body, pairs of tasks and the mean cosine [parts, pairs], or None if it was not logged."""
+    records = [record for record in run.conflicts if record.layers]
     if not records:
         return None
-    parts = list(dict.fromkeys(part for record in records for part in record["layers"]))
-    pairs = list(dict.fromkeys(pair for record in records for pair in record["cosines"]))
+    parts = list(dict.fromkeys(part for record in records for part in record.layers or {}))
+    pairs = list(dict.fromkeys(pair for record in records for pair in record.cosines))
     values = np.full((len(parts), len(pairs)), np.nan)
     for i, part in enumerate(parts):
         for j, pair in enumerate(pairs):
-            seen = [r["layers"][part][pair] for r in records if pair in r["layers"].get(part, {})]
+            layers = [(record.layers or {}).get(part, {}) for record in records]
+            seen = [cosine for own in layers if (cosine := own.get(pair)) is not None]
             if seen:
                 values[i, j] = float(np.mean(seen))
     return parts, pairs, values

@@ -1,33 +1,33 @@
-"""What there is to know about a task with numbers."""
+"""Statistics of regression tasks."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.report.run import TaskRun
+from weft.runs.reader import TaskRun
 
 BINS = 20
 NEAR = 0.2
-"""of the label's range"""
+"""Tolerance, as a share of the range of labels."""
 
 
 @dataclass(frozen=True)
 class Histogram:
     edges: NDArray[np.float64]
     shares: NDArray[np.float64]
-    """of all rows, in each bin"""
+    """Share of all rows in each bin."""
 
 
 @dataclass(frozen=True)
 class NumberFindings:
     mean_error: float
-    """mean of predicted - true: above 0 the model says too much"""
+    """Mean of predicted - true: above 0, the model overestimates."""
     absolute_error: float
     near: float
-    """share of rows within a fifth of the range"""
+    """Share of rows with an error of at most a fifth of the range."""
     width: float
-    """that fifth, in the label's units"""
+    """A fifth of the range, in the unit of the labels."""
     true: Histogram
     predicted: Histogram
     residuals: Histogram

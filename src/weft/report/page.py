@@ -1,4 +1,4 @@
-"""One self-contained page about one run, or about several."""
+"""The self-contained HTML page about one run or several runs."""
 
 import base64
 import hashlib
@@ -12,17 +12,20 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weft.atomic import write_whole
-from weft.errors import UserError
-from weft.report import classes, compare, learning, mistakes, numbers, run_charts, task_charts
+from weft.foundation.atomic import write_whole
+from weft.foundation.config import file_name
+from weft.foundation.errors import UserError
+from weft.foundation.records import to_json
+from weft.report import compare, learning, mistakes, run_charts
 from weft.report.chart import Chart, digits
 from weft.report.examples import LETTERS, examples
 from weft.report.recipes import recipe_differences
-from weft.report.run import Run, TaskRun, read_runs
 from weft.report.scores import Scores
+from weft.report.sections import section_of
 from weft.report.svg import draw, legend
+from weft.report.task_charts import plane_chart
 from weft.report.words import duration, facts, lead, missing, notes
-from weft.variants import file_name
+from weft.runs.reader import Run, TaskRun, read_runs
 
 
 def write_report(folders: Sequence[Path], path: Path) -> None:
@@ -43,25 +46,23 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def task_findings(task: TaskRun) -> dict[str, Any]:
-    """Everything about one task's dev rows: what was found, and its charts."""
-    of_numbers = numbers.find(task) if task.is_numeric else None
-    of_classes = classes.find(task) if not task.is_numeric else None
-    charts = task_charts.number_charts(task, of_numbers) if of_numbers else []
-    charts = task_charts.class_charts(task, of_classes) if of_classes else charts
+    """Return the statistics, charts and mistakes of one task."""
+    section = section_of(task.kind)
+    found = section.find(task)
     return {
         "name": task.name,
-        "kind": task.kind,
+        "kind": task.kind.name,
         "reading": task.reading,
         "rows": len(task.targets),
-        "numbers": of_numbers,
-        "classes": of_classes,
-        "charts": charts,
+        "found": found,
+        "template": f"sections/{section.template}",
+        "charts": [*section.charts(task, found), *plane_chart(task, section.labelled(task))],
         "mistakes": mistakes.groups(task),
     }
 
 
 def all_charts(runs: Sequence[Run]) -> list[Chart]:
-    """Every chart of the page, for a folder of figures."""
+    """Return every chart of the page, for a folder of figures."""
     if len(runs) == 1:
         run = runs[0]
         scores = Scores(run)
@@ -102,7 +103,7 @@ def _run_page(run: Run) -> str:
         bias=run.bias,
         missing=missing(run),
         recipe_text=run.recipe_text,
-        environment=json.dumps(run.environment, indent=2),
+        environment=to_json(run.environment, indent=2),
     )
 
 
@@ -151,7 +152,7 @@ def _environment() -> Environment:
 
 
 def _data(value: Any) -> Markup:
-    """JSON that cannot end its script element, whatever texts are in it."""
+    """Return JSON that is safe inside a script element, for any texts."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -159,7 +160,7 @@ def _data(value: Any) -> Markup:
 
 
 def render(template: str, **content: Any) -> str:
-    """A template with the style, the script and the policy of every page."""
+    """Render a template with the common style, script and content security policy."""
     folder = resources.files("weft.report") / "templates"
     script = (folder / "script.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

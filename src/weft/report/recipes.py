@@ -1,4 +1,4 @@
-"""What tells the recipes of several runs apart."""
+"""Differences between the recipes of several runs."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def recipe_differences(recipes: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """(key, its value in each recipe) for every key on which not all agree; data files and names are left out."""
+    """Return (key, its value in each recipe) for every key whose values differ, except the name."""
     flat = [_flat(recipe) for recipe in recipes]
     keys = dict.fromkeys(key for own in flat for key in own)
     found = []

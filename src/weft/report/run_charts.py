@@ -1,29 +1,29 @@
-"""Charts of a whole run: its scores, its curves, and how its tasks share the body."""
+"""Charts of a run: scores, training curves and gradient conflicts."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from weft.evaluation.metrics import title
+from weft.kinds.metrics import title
 from weft.report import learning
-from weft.report.chart import Chart, Colour, Grid, Line, Mark, Plot, Row, Rows, Rule, Values, digits
+from weft.report.chart import Chart, Colour, Entry, EntryChart, Grid, Line, Mark, Plot, Rule, Values, digits
 from weft.report.learning import Curve, PairConflict
-from weft.report.run import Run
 from weft.report.scores import Scores
+from weft.runs.reader import Run
 
 VIEWS = ("step", "time")
 PAIRS = 8
-"""lines of conflicts in one chart"""
+"""Maximum number of lines in the chart of conflicts."""
 TRAIN, DEV = Colour(1), Colour(0)
 
 
-def score_chart(scores: Scores) -> Rows:
-    """Every task's primary metric with its interval, beside guessing and the untrained heads."""
+def score_chart(scores: Scores) -> EntryChart:
+    """Chart every task's primary metric with its interval, the random baseline and the untrained model."""
     rows = []
     for score in [*scores.primaries, scores.overall]:
-        references = {"random guess": score.guess, "untrained": score.before}
+        references = {"random baseline": score.guess, "untrained": score.before}
         rows.append(
-            Row(
+            Entry(
                 score.task if score.task == "overall" else f"{score.task} · {score.title}",
                 score.value,
                 score.interval.low if score.interval else None,
@@ -32,11 +32,11 @@ def score_chart(scores: Scores) -> Rows:
                 Colour(1) if score.task == "overall" else Colour(0),
             )
         )
-    return Rows("scores", "Dev scores with 95 % intervals", "score", rows)
+    return EntryChart("scores", "Dev scores with 95 % intervals", "score", rows)
 
 
 def clock(runs: Sequence[Run]) -> tuple[float, str]:
-    """Seconds in the unit in which the longest of the runs is told, and its name."""
+    """Return the unit of time that fits the longest run: its length in seconds, and its name."""
     longest = max(run.seconds for run in runs)
     if longest < 180:
         return 1.0, "seconds"
@@ -44,7 +44,7 @@ def clock(runs: Sequence[Run]) -> tuple[float, str]:
 
 
 def place(curve: Curve, view: str, unit: tuple[float, str]) -> Values:
-    """A curve's values on the x axis."""
+    """Return the x values of a curve."""
     return curve.steps if view == "step" else curve.seconds / unit[0]
 
 
@@ -60,7 +60,7 @@ def learning_charts(run: Run) -> list[Chart]:
             _line(learning.overall_curve(run), view, unit, "dev", DEV, dots=True),
             *_best(run, view, unit),
         ]
-        if len(run.evaluations) > 1:  # one value is no curve
+        if len(run.evaluations) > 1:  # a curve needs at least two values
             name = f"overall-by-{view}"
             charts.append(Plot(name, "Overall score", x_label(view, unit), "overall", marks, group=view))
         for task, metric in run.primary().items():
@@ -95,29 +95,29 @@ def _line(curve: Curve, view: str, unit: tuple[float, str], label: str, colour: 
 
 
 def _best(run: Run, view: str, unit: tuple[float, str]) -> list[Rule]:
-    """Where the model that was kept stands."""
+    """Mark the best checkpoint."""
     if run.best is None:
         return []
-    return [Rule(x=run.best["step"] if view == "step" else run.best["seconds"] / unit[0], label="kept")]
+    return [Rule(x=run.best.step if view == "step" else run.best.seconds / unit[0], label="best")]
 
 
 def sharing_charts(run: Run) -> list[Chart]:
-    """Who fed which step, with what weight, and where tasks pulled apart."""
+    """Chart which tasks each step trains, their weights, the learning rate and gradient conflicts."""
     charts: list[Chart] = []
     tasks = run.task_names
     if run.steps:
-        last = float(run.steps[-1]["step"])
+        last = float(run.steps_done)
         charts.append(
             Grid(
                 "fed",
-                "Which task fed which step",
+                "Tasks per step",
                 "optimizer step",
                 "",
                 tasks,
                 [],
                 learning.strip(run),
                 x_range=(0.0, last),
-                note="The stronger the colour, the larger the share of those steps that the task fed.",
+                note="Colour intensity: the share of steps that train the task.",
             )
         )
         weights = [
@@ -146,8 +146,8 @@ def conflict_charts(run: Run, pairs: Sequence[PairConflict]) -> list[Chart]:
     lines = [
         Line(pair.curve.steps, pair.curve.values, " / ".join(pair.tasks), Colour(i)) for i, pair in enumerate(worst)
     ]
-    some = f"The {PAIRS} pairs that conflict most, of {len(pairs)}." if len(pairs) > PAIRS else ""
-    note = "Cosine between the tasks' gradients on the body: below 0 they pull it apart."
+    some = f"The {PAIRS} pairs with the lowest mean, of {len(pairs)}." if len(pairs) > PAIRS else ""
+    note = "Cosine similarity between the tasks' gradients on the body: below 0, they conflict."
     charts: list[Chart] = [
         Grid(
             "conflicts", "Gradient conflicts, mean", "", "", tasks, tasks, means, _two(means), diverging=True, note=note

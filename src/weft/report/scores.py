@@ -1,17 +1,18 @@
-"""The table of scores: what the model reached, how sure that is, and what it is worth."""
+"""The table of scores with intervals and baselines."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from weft.evaluation.bootstrap import Interval, Resampled, interval, resampled, resampled_overall
-from weft.evaluation.metrics import METRICS, explain, overall, title
-from weft.report.run import Run
+from weft.kinds.metrics import METRICS, explain, overall, title
+from weft.runs.reader import Run
 
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one task. None is what the run did not measure, NaN what is undefined."""
+    """One metric of one task. None: not measured by the run. NaN: undefined."""
 
     task: str
     metric: str
@@ -34,7 +35,7 @@ class Score:
 
 
 class Scores:
-    """All scores of a run, from its predictions; of a run without them, from its log."""
+    """All scores of a run, computed from its predictions, or read from its log if it has none."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -42,7 +43,7 @@ class Scores:
 
     @cached_property
     def resampled(self) -> dict[str, dict[str, Resampled]]:
-        """task -> metric -> its value on every resample of the dev rows"""
+        """Task -> metric -> its value on every bootstrap resample of the dev rows."""
         return {
             name: resampled(self.run.metrics(name), task.truth, task.predictions, name)
             for name, task in self.run.tasks.items()
@@ -54,7 +55,7 @@ class Scores:
 
     @cached_property
     def explained(self) -> list[str]:
-        """How overall is formed, and what the metrics average over."""
+        """How the overall score is computed, and what the metrics average over."""
         positive = {name: task.positive for name, task in self.run.tasks.items() if task.positive is not None}
         return explain({task: self.run.metrics(task) for task in self.run.task_names}, positive)
 
@@ -72,10 +73,10 @@ class Scores:
         return Score(
             task="overall",
             metric=next(iter(self.primary.values())),
-            value=self._overall(values) if run.tasks else _of(run.best, "overall"),
+            value=self._overall(values) if run.tasks else (run.best.overall if run.best else None),
             interval=spread,
-            before=_of(run.before, "overall"),
-            train=self._overall(_of(run.best, "train") or {}),
+            before=run.before.overall if run.before else None,
+            train=self._overall((run.best.train if run.best else None) or {}),
             guess=self._overall(guesses),
             constant=None,
             rows=None,
@@ -86,7 +87,7 @@ class Scores:
     def resampled_overall(self) -> Resampled:
         return resampled_overall({t: self.resampled[t][m] for t, m in self.primary.items()}, self.primary)
 
-    def _overall(self, scores: dict[str, dict[str, float | None]]) -> float | None:
+    def _overall(self, scores: Mapping[str, Mapping[str, float | None]]) -> float | None:
         known = {
             task: {self.primary[task]: value}
             for task, own in scores.items()
@@ -100,12 +101,12 @@ class Scores:
         common: dict[str, Any] = {
             "task": name,
             "metric": metric,
-            "before": _of(run.before, "dev", name, metric),
-            "train": _of(run.best, "train", name, metric),
+            "before": run.before.dev_score(name, metric) if run.before else None,
+            "train": run.best.train_score(name, metric) if run.best else None,
             "is_primary": metric == self.primary[name],
         }
         if task is None:
-            value = _of(run.best, "dev", name, metric)
+            value = run.best.dev_score(name, metric) if run.best else None
             return Score(value=value, interval=None, guess=None, constant=None, rows=None, **common)
         return Score(
             value=METRICS[metric].compute(task.truth, task.predictions),
@@ -115,12 +116,3 @@ class Scores:
             rows=len(task.targets),
             **common,
         )
-
-
-def _of(record: Any, *keys: str) -> Any:
-    """A value deep inside a record, or None where the run did not log it."""
-    for key in keys:
-        if not isinstance(record, dict) or key not in record:
-            return None
-        record = record[key]
-    return record

@@ -1,7 +1,7 @@
-"""Charts drawn straight into the page: small, sharp at any size, and in the page's own colours.
+"""Draws charts as inline SVG, in the colours of the page.
 
-Every chart is as wide as a phone, so that letters have the same size there and on a desk. Names come from users:
-everything that is text goes through `escape`.
+Every chart is as wide as a phone, so that text has the same size on phones and desktops. Names come from users: all
+text goes through `escape`.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from weft.report.chart import (
     Chart,
     Colour,
     Dots,
+    EntryChart,
     Grid,
     Line,
     Mark,
     Plot,
-    Rows,
     Rule,
     Values,
     digits,
+    entry_limits,
     plot_limits,
-    row_limits,
     shown,
     ticks,
 )
@@ -31,24 +31,24 @@ from weft.report.chart import (
 WIDTH = 360
 HEIGHT = 224
 MANY = 20
-"""rows or columns of a grid beyond which they have no names"""
+"""Maximum number of rows or columns of a grid with labels."""
 LONGEST = 18
-"""letters of a name beside a chart; the rest is in its tooltip"""
+"""Maximum number of characters of a label next to a chart; the tooltip contains the whole name."""
 
 
 def draw(chart: Chart) -> Markup:
-    """The chart as an svg element."""
+    """Return the chart as an svg element."""
     if isinstance(chart, Plot):
         return _plot(chart)
-    return _rows(chart) if isinstance(chart, Rows) else _grid(chart)
+    return _entries(chart) if isinstance(chart, EntryChart) else _grid(chart)
 
 
 def legend(chart: Chart) -> list[tuple[str, str, str]]:
-    """(kind of swatch, colour, label) of all that has a name in a chart."""
+    """Return (kind of swatch, colour, label) of every labelled mark of a chart."""
     if isinstance(chart, Grid):
         return []
-    if isinstance(chart, Rows):
-        names = dict.fromkeys(name for row in chart.rows for name in row.references)
+    if isinstance(chart, EntryChart):
+        names = dict.fromkeys(name for row in chart.entries for name in row.references)
         shapes = {name: ("tick" if i == 0 else "ring") for i, name in enumerate(names)}
         first = [("dot", "var(--c0)", "trained")] if names else []
         mean = [("line", "var(--ink-soft)", chart.rule_label)] if chart.rule_label else []
@@ -63,7 +63,7 @@ def legend(chart: Chart) -> list[tuple[str, str, str]]:
 
 
 def _wide(names: Sequence[str]) -> float:
-    """Pixels that the widest of these texts takes, in the widest of the usual fonts."""
+    """Estimate the width in pixels of the widest of these texts, in the widest of the usual fonts."""
     letters = {**dict.fromkeys("mwMW@%", 10.8), **dict.fromkeys("iljtfrI.,:;|'! ", 4.4)}
     return max((sum(letters.get(letter, 7.0) for letter in name) for name in names), default=0.0)
 
@@ -86,13 +86,13 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start", css: str = ""
 
 
 def _named(x: float, y: float, name: str, *, anchor: str = "end", letters: int = LONGEST, more: str = "") -> str:
-    """A name that may be cut, whole in its tooltip."""
+    """Return a label that may be truncated, with the whole name in its tooltip."""
     tip = f"<title>{escape(name)}</title>" if len(name) > letters else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{tip}{escape(_short(name, letters))}</text>'
 
 
 class _Axes:
-    """Where values of a plot lie in its picture."""
+    """Maps the values of a plot to pixels."""
 
     def __init__(self, chart: Plot) -> None:
         (self.x0, self.x1), (self.y0, self.y1) = plot_limits(chart)
@@ -167,16 +167,16 @@ def _rule(rule: Rule, axes: _Axes) -> str:
     return f'<path class="rule" d="M{x:.1f} {axes.top - 6:.1f}V{axes.bottom:.1f}"/>' + (label if rule.label else "")
 
 
-def _rows(chart: Rows) -> Markup:
-    low, high = row_limits(chart)
+def _entries(chart: EntryChart) -> Markup:
+    low, high = entry_limits(chart)
     pitch = 26.0
-    names = _wide([row.label for row in chart.rows])
-    # names stand above their row when they would take more than a third of the width
+    names = _wide([row.label for row in chart.entries])
+    # labels go above their row if they would need more than a third of the width
     above = names > WIDTH / 3
     if above:
         pitch = 38.0
-    left, right, top = (16.0 if above else 10 + names), WIDTH - 50.0, 8.0  # room for half a tick's number
-    bottom = top + pitch * len(chart.rows)
+    left, right, top = (16.0 if above else 10 + names), WIDTH - 50.0, 8.0  # leaves room for half of a tick label
+    bottom = top + pitch * len(chart.entries)
 
     def x(value: float) -> float:
         return left + (value - low) / (high - low) * (right - left)
@@ -187,7 +187,7 @@ def _rows(chart: Rows) -> Markup:
         parts.append(_text(x(tick), bottom + 14, shown(tick), anchor="middle"))
     if chart.rule is not None:
         parts.append(f'<path class="rule" d="M{x(chart.rule):.1f} {top:.1f}V{bottom:.1f}"/>')
-    for i, row in enumerate(chart.rows):
+    for i, row in enumerate(chart.entries):
         y = top + pitch * (i + 0.5) + (8 if above else 0)
         if above:
             parts.append(_named(2, y - 12, row.label, anchor="start", letters=44, more=' class="over"'))
@@ -271,7 +271,7 @@ def _cell(chart: Grid, i: int, j: int, x: float, y: float, wide: float, tall: fl
 
 
 def _columns(chart: Grid, left: float, right: float, wide: float, bottom: float) -> tuple[float, list[str]]:
-    """Names of the columns, turned if they would touch; or the ticks of a numeric axis. And where they end."""
+    """Return the bottom of the column labels and their elements; labels are rotated if they would overlap."""
     if chart.x_range is not None:
         low, high = chart.x_range
         at = [(left + (t - low) / (high - low) * (right - left), shown(t)) for t in ticks(low, high) if high > low]
@@ -281,7 +281,7 @@ def _columns(chart: Grid, left: float, right: float, wide: float, bottom: float)
             _text(left + wide * (j + 0.5), bottom + 14, name, anchor="middle") for j, name in enumerate(chart.columns)
         ]
         return bottom + 16, names
-    if len(chart.columns) > MANY:  # names would lie on each other; they are in the cells' tooltips
+    if len(chart.columns) > MANY:  # labels would overlap; tooltips of the cells contain them
         return bottom, []
     names = []
     for j, name in enumerate(chart.columns):

@@ -1,71 +1,67 @@
 """Charts of one task's dev rows."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weft.evaluation.calibration import Reliability
+from weft.kinds.counted import Confusion
 from weft.report.chart import Bars, Chart, Colour, Dots, Grid, Line, Mark, Plot, Rule
-from weft.report.classes import ClassFindings
+from weft.report.classes import Roc
 from weft.report.numbers import NumberFindings
-from weft.report.run import TaskRun
+from weft.runs.reader import TaskRun
 
 DOTS = 1200
-"""more dots hide each other: of a larger set evenly spaced rows are drawn"""
+"""Maximum number of dots, which would hide each other; larger sets are sampled at even intervals."""
 CURVES = 8
-"""more curves cannot be told apart"""
-PLACES = 6
-"""colours in a picture of embeddings: labels beyond that, or numbers, share one"""
+"""Maximum number of curves that readers can distinguish."""
+Labelled = tuple[str, Colour, NDArray[np.bool_]]
+"""(label, colour, [n] whether a row has the label)"""
 
 
-def class_charts(task: TaskRun, found: ClassFindings) -> list[Chart]:
-    charts: list[Chart] = []
-    if found.confusion is not None:
-        counts = found.confusion
-        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        whole = [[f"{int(v):,}" for v in row] for row in counts]
-        percent = [[f"{100 * v:.0f} %" for v in row] for row in shares]
-        axes = ("predicted", "true", task.names, task.names)
-        note = "Rows are the true classes."
-        charts += [
-            Grid(f"{task.name}-confusion", "Confusion, rows", *axes, counts / counts.max(), whole, note=note),
-            Grid(f"{task.name}-confusion-shares", "Confusion, share of true class", *axes, shares, percent, note=note),
-        ]
-    return [*charts, roc_chart(task, found), calibration_chart(task, found), *plane_chart(task)]
+def confusion_charts(task: TaskRun, counts: Confusion) -> list[Chart]:
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    whole = [[f"{int(v):,}" for v in row] for row in counts]
+    percent = [[f"{100 * v:.0f} %" for v in row] for row in shares]
+    axes = ("predicted", "true", task.names, task.names)
+    note = "Rows are the true classes."
+    return [
+        Grid(f"{task.name}-confusion", "Confusion matrix, rows", *axes, counts / counts.max(), whole, note=note),
+        Grid(f"{task.name}-confusion-shares", "Confusion matrix, share of class", *axes, shares, percent, note=note),
+    ]
 
 
-def roc_chart(task: TaskRun, found: ClassFindings) -> Plot:
-    many = len(found.rocs) > 1
-    drawn = found.rocs if len(found.rocs) <= CURVES else sorted(found.rocs, key=lambda roc: roc.auc)[:CURVES]
+def roc_chart(task: TaskRun, rocs: list[Roc], title: str) -> Plot:
+    drawn = rocs if len(rocs) <= CURVES else sorted(rocs, key=lambda roc: roc.auc)[:CURVES]
     marks: list[Mark] = [
         Line(roc.false_positives, roc.true_positives, f"{roc.name} · AUC {roc.auc:.3f}", Colour(i))
         for i, roc in enumerate(drawn)
     ]
-    title = "ROC of every cut" if task.kind == "ordinal" and many else "ROC of every class" if many else "ROC"
     return Plot(
         f"{task.name}-roc",
         title,
         "false positive rate",
         "true positive rate",
-        [*marks, Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "guessing", Colour(6), dashed=True)],
+        [*marks, Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "random", Colour(6), dashed=True)],
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.02),
-        note=f"The {CURVES} hardest of {len(found.rocs)} are drawn." if drawn is not found.rocs else "",
+        note=f"Showing the {CURVES} lowest of {len(rocs)} by AUC." if drawn is not rocs else "",
     )
 
 
-def calibration_chart(task: TaskRun, found: ClassFindings) -> Plot:
-    lie = found.reliability
-    shares = lie.rows / lie.rows.sum()
+def calibration_chart(task: TaskRun, bins: Reliability) -> Plot:
+    shares = bins.rows / bins.rows.sum()
     edges = np.linspace(0, 1, 11)
     heights = np.zeros(10)
-    heights[np.minimum((lie.confidence * 10).astype(int), 9)] = shares
+    heights[np.minimum((bins.confidence * 10).astype(int), 9)] = shares
     return Plot(
         f"{task.name}-calibration",
         "Calibration",
         "confidence",
-        "share right",
+        "share correct",
         [
             Bars(edges, heights, "share of rows", Colour(6)),
             Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "ideal", Colour(6), dashed=True),
-            Line(lie.confidence, lie.right, "model", Colour(0), dots=True),
+            Line(bins.confidence, bins.right, "model", Colour(0), dots=True),
         ],
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.02),
@@ -81,7 +77,7 @@ def number_charts(task: TaskRun, found: NumberFindings) -> list[Chart]:
     return [
         Plot(
             f"{task.name}-scatter",
-            "Predicted against true",
+            "Predicted vs. true",
             "true",
             "predicted",
             [
@@ -109,21 +105,20 @@ def number_charts(task: TaskRun, found: NumberFindings) -> list[Chart]:
                 Bars(found.predicted.edges, found.predicted.shares, "predicted", Colour(0)),
             ],
         ),
-        *plane_chart(task),
     ]
 
 
-def plane_chart(task: TaskRun) -> list[Chart]:
-    """The embeddings' two principal components, coloured by label."""
+def plane_chart(task: TaskRun, labelled: list[Labelled]) -> list[Chart]:
+    """Chart the first two principal components of the embeddings, coloured by label."""
     if task.plane is None or task.explained is None:
         return []
     rows = _rows(task)
     marks: list[Mark] = []
-    for label, place, which in _labelled(task):
+    for label, place, which in labelled:
         kept = rows[which[rows]]
         if len(kept):
             marks.append(Dots(task.plane[kept, 0], task.plane[kept, 1], label, place))
-    what = "The distance |u − v| of the two texts' embeddings." if task.reading == "bi" else ""
+    what = "The difference |u − v| of the two texts' embeddings." if task.reading == "bi" else ""
     return [
         Plot(
             f"{task.name}-embeddings",
@@ -136,31 +131,9 @@ def plane_chart(task: TaskRun) -> list[Chart]:
     ]
 
 
-def _labelled(task: TaskRun) -> list[tuple[str, Colour, np.ndarray]]:
-    """(label, colour, [n] whether a row has it): classes, or fifths of a range."""
-    if task.is_numeric:
-        low, high = task.bounds
-        edges = np.linspace(low, high, 6)
-        part = np.clip(np.searchsorted(edges, task.targets, side="right") - 1, 0, 4)
-        return [(f"{edges[i]:g} to {edges[i + 1]:g}", Colour(place=i / 4), part == i) for i in range(5)]
-    if task.kind == "multilabel":
-        first = np.where(task.targets.any(axis=1), task.targets.argmax(axis=1), -1)
-        names = [(name, first == i) for i, name in enumerate(task.names)] + [("none", first == -1)]
-    else:
-        names = [(name, task.targets == i) for i, name in enumerate(task.names)]
-    if task.kind == "ordinal":
-        last = max(len(names) - 1, 1)
-        return [(name, Colour(place=i / last), which) for i, (name, which) in enumerate(names)]
-    if len(names) <= PLACES:
-        return [(name, Colour(i), which) for i, (name, which) in enumerate(names)]
-    common = sorted(names, key=lambda item: -int(item[1].sum()))[:PLACES]
-    rest = ~np.any([which for _, which in common], axis=0)
-    return [*((name, Colour(i), which) for i, (name, which) in enumerate(common)), ("others", Colour(PLACES), rest)]
-
-
 def _rows(task: TaskRun) -> np.ndarray:
     return np.unique(np.linspace(0, len(task.targets) - 1, DOTS).astype(int))
 
 
 def _note(task: TaskRun, rows: np.ndarray) -> str:
-    return f"{len(rows):,} of {len(task.targets):,} rows are drawn." if len(rows) < len(task.targets) else ""
+    return f"{len(rows):,} of {len(task.targets):,} rows are shown." if len(rows) < len(task.targets) else ""

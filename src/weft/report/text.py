@@ -1,4 +1,4 @@
-"""The report in a terminal; plain text when it is piped."""
+"""The report in the terminal; plain text if the output is piped."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,13 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.evaluation.bootstrap import Interval
-from weft.report import classes, mistakes, numbers
+from weft.report import mistakes
 from weft.report.compare import Comparison
-from weft.report.run import Run, TaskRun
 from weft.report.scores import Score, Scores
+from weft.report.sections import section_of
+from weft.report.tables import plain_table
 from weft.report.words import duration, facts, lead, missing, notes
+from weft.runs.reader import Run, TaskRun
 
 
 def print_report(runs: Sequence[Run], console: Console) -> None:
@@ -26,7 +28,7 @@ def _run(run: Run, console: Console) -> None:
     _say(console, run.recipe["name"], "bold")
     _say(console, lead(run))
     console.print()
-    console.print(score_table(scores))
+    console.print(scoreplain_table(scores))
     for line in scores.explained:
         _say(console, line, "dim")
     console.print()
@@ -43,9 +45,9 @@ def _run(run: Run, console: Console) -> None:
             _say(console, f"  {line}")
 
 
-def score_table(scores: Scores) -> Table:
-    """Before, after, the interval, and what guessing would give."""
-    table = _table("task", "metric", right=("before", "after", "95 % interval", "train", "guess", "rows"))
+def scoreplain_table(scores: Scores) -> Table:
+    """Return the scores before and after training, with intervals and the random baseline."""
+    table = plain_table("task", "metric", right=("before", "after", "95 % interval", "train", "random", "rows"))
     for score in [*scores.table, scores.overall]:
         last = score is scores.overall
         table.add_row(
@@ -68,38 +70,25 @@ def marked(score: Score, run: Run) -> str:
 
 def _task(task: TaskRun, console: Console) -> None:
     _say(console, f"\n{task.name}", "bold")
-    if task.is_numeric:
-        found = numbers.find(task)
-        _say(console, f"{found.near:.1%} within {found.width:g} of the truth, mean error {found.mean_error:+.3f}")
-    else:
-        console.print(_classes(task, classes.find(task)))
+    console.print(section_of(task.kind).text(task))
     for group in mistakes.groups(task):
         worst = group.worst[0]
         _say(console, f"{group.title}: {group.rows:,}", "dim")
-        _say(console, f"  {' | '.join(worst.texts)}  (true {worst.true}, answered {worst.answer})")
-
-
-def _classes(task: TaskRun, found: classes.ClassFindings) -> Table:
-    """Precision, recall and F1; beside them how rows of each true class were answered."""
-    counts = found.confusion if len(task.names) <= 8 else None
-    answered = [f"→ {i + 1}" for i in range(len(task.names))] if counts is not None else []
-    table = _table("class", right=("precision", "recall", "F1", "rows", *answered))
-    for i, row in enumerate(found.rows):
-        own = [f"{int(count):,}" for count in counts[i]] if counts is not None else []
-        table.add_row(
-            f"{i + 1} {row.name}", *(f"{v:.3f}" for v in (row.precision, row.recall, row.f1)), f"{row.rows:,}", *own
-        )
-    return table
+        _say(console, f"  {' | '.join(worst.texts)}  (true {worst.true}, predicted {worst.answer})")
 
 
 def _runs(runs: Sequence[Run], console: Console) -> None:
     found = Comparison([Scores(run) for run in runs])
-    table = _table("run", right=(*found.tasks, *(["overall"] if found.whole else []), "steps", "time"))
+    table = plain_table("run", right=(*found.tasks, *(["overall"] if found.whole else []), "steps", "time"))
     for scores in found.scores:
         cells: list[Score] = [found.score(scores, task) for task in found.tasks]
         cells += [scores.overall] if found.whole else []
-        steps = str(scores.run.steps[-1]["step"]) if scores.run.steps else "0"
-        table.add_row(scores.run.label, *(_number(c.value) for c in cells), steps, duration(scores.run.seconds))
+        table.add_row(
+            scores.run.label,
+            *(_number(c.value) for c in cells),
+            str(scores.run.steps_done),
+            duration(scores.run.seconds),
+        )
     means = [found.mean(task) for task in found.tasks] + ([found.mean(None)] if found.whole else [])
     table.add_row("mean", *(_number(mean) for mean in means), "", "")
     console.print(table)
@@ -107,23 +96,14 @@ def _runs(runs: Sequence[Run], console: Console) -> None:
         _say(console, line, "dim")
     gaps = found.gaps()
     if gaps:
-        _say(console, f"\nAgainst {found.labels[0]}, on the same rows", "bold")
-        table = _table("run", "task", right=("ahead by", "95 % interval", "rows that differ"))
+        _say(console, f"\nCompared with {found.labels[0]}, on the same rows", "bold")
+        table = plain_table("run", "task", right=("difference", "95 % interval", "rows that differ"))
         for gap in gaps:
             rows = "" if gap.disagree is None else f"{gap.disagree:,}"
             table.add_row(gap.run, gap.task, f"{gap.difference.value:+.3f}", _span(gap.difference.interval), rows)
         console.print(table)
     for note in found.uncomparable():
         _say(console, f"note: {note}", "yellow")
-
-
-def _table(*left: str, right: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

@@ -1,10 +1,12 @@
-"""All schedules. The union below is the registry: a recipe's `schedule` is one of these."""
+"""Schedules. The union below is the registry: a recipe's `schedule` is one of these."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.components import Exchangeable
 from weft.schedules.balanced import BalancedConfig
+from weft.schedules.base import ScheduleOptions
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig
 from weft.schedules.by_size import AnnealedConfig, ProportionalConfig, SquareRootConfig
 from weft.schedules.capped import CappedConfig
@@ -16,7 +18,6 @@ from weft.schedules.repeat_capped import RepeatCappedConfig
 from weft.schedules.sampled import SampledConfig
 from weft.schedules.sequential import SequentialConfig
 from weft.schedules.staggered import StaggeredConfig
-from weft.variants import NAME_ALONE
 
 ScheduleConfig = Annotated[
     SequentialConfig
@@ -34,5 +35,5 @@ ScheduleConfig = Annotated[
     | SquareRootConfig
     | AnnealedConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(ScheduleOptions),
 ]

@@ -1,4 +1,4 @@
-"""Every set cut to the size of the smallest, one batch of each in every step."""
+"""Every data set subsampled to the size of the smallest, one batch of each per step."""
 
 from functools import partial
 from typing import Literal
@@ -8,15 +8,15 @@ from weft.schedules.streams import SampleStream
 
 
 class BalancedConfig(ScheduleOptions):
-    """A sample of each set, as large as the smallest set, in round robin.
+    """Round robin over samples of the data sets, each as large as the smallest data set.
 
-    With unequal batch sizes a task whose sample is used up leaves the round, so each row of a sample is seen once an
-    epoch.
+    With unequal batch sizes, a task whose sample is exhausted is left out of further rounds, so each row of a sample is
+    used once per epoch.
     """
 
     name: Literal["balanced"] = "balanced"
     draw: Literal["once", "epoch"] = "epoch"
-    """whether the samples are drawn once for the whole run, or anew each epoch"""
+    """Whether samples are drawn once per run or in each epoch."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         samples = feed.samples(min(feed.sizes.values()), self.draw, self.drop_last)

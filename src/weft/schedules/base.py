@@ -1,14 +1,15 @@
-"""What a schedule is told, and what it answers: a list of segments, of which `plan.py` makes windows."""
+"""Interface of schedules: a schedule returns segments, from which `plan.py` builds windows."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
 
-from weft.errors import UserError
+from weft.foundation.components import Component
+from weft.foundation.errors import UserError
+from weft.foundation.values import Rows
 from weft.schedules.streams import BatchStream, SampleStream
-from weft.types import Rows
-from weft.variants import Config
 
 Round = list[tuple[str, Rows]]
 """the batches of one forward pass: (task, rows)"""
@@ -16,20 +17,23 @@ Round = list[tuple[str, Rows]]
 
 @dataclass(frozen=True)
 class Feed:
-    """What a schedule needs to know."""
+    """The input of a schedule."""
 
     sizes: Mapping[str, int]
     """rows of each task's train set"""
     batch_sizes: Mapping[str, int]
+    """rows of each task in a batch"""
     epochs: int
+    """number of epochs"""
     seed: int
+    """the recipe's seed"""
     phase: int = 0
-    """number of the phase: each shuffles in its own way"""
+    """number of the phase; each phase shuffles differently"""
     times: int = 1
-    """by how much a large budget multiplies the recipe's epochs; what else counts epochs grows with it"""
+    """factor by which a large budget multiplies the recipe's epochs, and all options that count epochs"""
 
     def streams(self, drop_last: bool) -> list[BatchStream]:
-        """One endless stream of batches for each task, in the recipe's order."""
+        """Return an infinite stream of batches per task, in the recipe's order."""
         return [self.stream(task, drop_last) for task in self.sizes]
 
     def stream(self, task: str, drop_last: bool, batch_size: int | None = None) -> BatchStream:
@@ -37,7 +41,7 @@ class Feed:
         return BatchStream(task, self.sizes[task], size, drop_last, (self.seed, self.phase))
 
     def samples(self, take: int, draw: str, drop_last: bool) -> list[SampleStream]:
-        """For each task a part of its set, `take` rows, drawn `once` or anew each `epoch`."""
+        """Return a sample of `take` rows per task, drawn `once` or in each `epoch`."""
         seeds = (self.seed, self.phase)
         return [
             SampleStream(task, size, min(take, size), self.batch_sizes[task], drop_last, draw, seeds)
@@ -47,24 +51,30 @@ class Feed:
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a plan that follows one rule. A window never reaches over its end."""
+    """A contiguous part of a plan that follows one rule. A window never crosses its end."""
 
     rounds: int
+    """number of forward passes"""
     round: Callable[[int], Round]
-    """the batches of round i, from 0; a function of i alone"""
+    """the batches of round i, from 0; a function of i only"""
     ends_epoch: bool
+    """whether an epoch ends with this segment"""
 
 
-class ScheduleOptions(Config):
-    """What every schedule can be told."""
+class ScheduleOptions(Component):
+    """Base class of all schedule configs, with the options that every schedule supports."""
 
     drop_last: bool = False
-    """leave out the last batch of a pass when it is short; it is kept unless said"""
+    """Whether to drop the last batch of a pass if it is incomplete."""
     tasks: tuple[str, ...] | None = Field(default=None, min_length=1)
-    """the tasks that train; the others are only scored, with heads as they were made. All unless said"""
+    """Tasks to train. Other tasks are only scored, with untrained heads. Defaults to all tasks."""
+
+    @abstractmethod
+    def segments(self, feed: Feed) -> list[Segment]:
+        """Return the segments of a run, in order."""
 
     def chosen(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """The sizes of the sets that feed this schedule, in the recipe's order."""
+        """Return the sizes of the data sets that this schedule uses, in the recipe's order."""
         unknown = [task for task in self.tasks or () if task not in sizes]
         if unknown:
             raise UserError(f"schedule.tasks: found {unknown[0]!r}, expected some of {', '.join(sizes)}")

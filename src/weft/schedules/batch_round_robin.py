@@ -8,9 +8,9 @@ from weft.schedules.streams import BatchStream
 
 
 class BatchRoundRobinConfig(ScheduleOptions):
-    """Every round has a batch of each task; an epoch ends when the shortest set has been seen once.
+    """Every round has a batch of each task; an epoch is one pass over the smallest data set, by batches.
 
-    The larger sets go on where they stopped in the last epoch, so that all of their rows are used in turn.
+    Larger data sets continue in the next epoch where the last one ended, so that all of their rows are used.
     """
 
     name: Literal["batch-round-robin"] = "batch-round-robin"
@@ -21,10 +21,10 @@ class BatchRoundRobinConfig(ScheduleOptions):
 
 
 def round_robin(streams: list[BatchStream], rounds: int, epochs: int) -> list[Segment]:
-    """Epochs of so many rounds with a batch of every stream in each; all streams go on where they stopped."""
+    """Return epochs of `rounds` rounds with one batch of every stream; streams continue across epochs."""
     return [Segment(rounds, partial(_one_of_each, streams, epoch * rounds), ends_epoch=True) for epoch in range(epochs)]
 
 
 def _one_of_each(streams: list[BatchStream], start: int, i: int) -> Round:
-    """Batch number `start + i` of every stream."""
+    """Return batch number `start + i` of every stream."""
     return [(stream.task, stream.batch(start + i)) for stream in streams]

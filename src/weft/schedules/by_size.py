@@ -1,4 +1,4 @@
-"""Tasks drawn at random, by the size of their sets."""
+"""Random task sampling, with probabilities by data set size."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -8,24 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from weft.randomness import generator
+from weft.foundation.randomness import generator
 from weft.schedules.base import Feed, Round, ScheduleOptions, Segment
 
 
 class _BySizeOptions(ScheduleOptions):
-    """Tasks are drawn by their size `n_i`: the number of batches in one pass over the task's rows."""
+    """Draws tasks by their size `n_i`: the number of batches in one pass over the task's rows."""
 
     rounds_per_epoch: int | None = Field(default=None, ge=1)
-    """forward passes in an epoch; as many as all sets have batches unless said"""
+    """Forward passes per epoch. Defaults to the total number of batches of all data sets."""
 
     def draw(self, feed: Feed, exponent: Callable[[int], float]) -> list[Segment]:
-        """Each round is one batch of one task, `p_i ~ n_i ** exponent(epoch)`."""
+        """Return epochs whose rounds are one batch of one task, drawn with `p_i ~ n_i ** exponent(epoch)`."""
         draws = _Draws(feed, exponent, self.drop_last, self.rounds_per_epoch)
         return [Segment(draws.rounds, partial(draws.round, epoch), ends_epoch=True) for epoch in range(feed.epochs)]
 
 
 class ProportionalConfig(_BySizeOptions):
-    """`p_i ~ n_i`: every set gets the same expected number of passes, whatever its batch size."""
+    """`p_i ~ n_i`: every data set gets the same expected number of passes, independent of its batch size."""
 
     name: Literal["proportional"] = "proportional"
 
@@ -34,7 +34,7 @@ class ProportionalConfig(_BySizeOptions):
 
 
 class SquareRootConfig(_BySizeOptions):
-    """`p_i ~ sqrt(n_i)`: large sets still lead, small ones are not lost."""
+    """`p_i ~ sqrt(n_i)`: between proportional and uniform sampling."""
 
     name: Literal["square-root"] = "square-root"
 
@@ -43,10 +43,10 @@ class SquareRootConfig(_BySizeOptions):
 
 
 class AnnealedConfig(_BySizeOptions):
-    """`p_i ~ n_i ^ alpha` with `alpha = 1 - 0.8 (e - 1) / (E - 1)`: by size at first, nearly equal at the end.
+    """`p_i ~ n_i ^ alpha` with `alpha = 1 - 0.8 (e - 1) / (E - 1)`: proportional at first, nearly uniform at the end.
 
-    Stickland and Murray, "BERT and PALs", 2019, who count rows and have one batch size for all tasks. With one epoch
-    alpha is 1.
+    Stickland and Murray, "BERT and PALs", 2019, who use row counts for n_i and one batch size for all tasks. With one
+    epoch, alpha is 1.
     """
 
     name: Literal["annealed"] = "annealed"
@@ -56,7 +56,7 @@ class AnnealedConfig(_BySizeOptions):
 
 
 class _Draws:
-    """Which task each round takes. Drawn an epoch at a time, so that any round is known from its number alone."""
+    """The task of each round. Drawn one epoch at a time, so that a round is a function of its number only."""
 
     def __init__(self, feed: Feed, exponent: Callable[[int], float], drop_last: bool, rounds: int | None) -> None:
         self.feed = feed
@@ -79,7 +79,7 @@ class _Draws:
         return chosen.choice(len(sizes), size=self.rounds, p=weights / weights.sum())
 
     def _count_before(self, epoch: int) -> list[int]:
-        """How many batches each task has had in all epochs before this one."""
+        """Return the number of batches of each task in all earlier epochs."""
         counts = np.zeros(len(self.streams), dtype=np.int64)
         for earlier in range(epoch):
             counts += np.bincount(self._draw(earlier), minlength=len(self.streams))

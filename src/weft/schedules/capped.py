@@ -1,4 +1,4 @@
-"""Every set cut to the size of the smallest, one loop over each per epoch."""
+"""Every data set subsampled to the size of the smallest, one pass over each per epoch."""
 
 from functools import partial
 from typing import Literal
@@ -10,13 +10,13 @@ from weft.schedules.streams import SampleStream
 
 
 class CappedConfig(ScheduleOptions):
-    """`independent` on samples: no set is used beyond the size of the smallest, or beyond `cap` rows."""
+    """`independent` on samples: at most `cap` rows of each data set per epoch."""
 
     name: Literal["capped"] = "capped"
     cap: int | None = Field(default=None, ge=1)
-    """rows of each set in an epoch; the size of the smallest set unless said"""
+    """Maximum rows of each data set per epoch. Defaults to the size of the smallest data set."""
     draw: Literal["once", "epoch"] = "epoch"
-    """whether the samples are drawn once for the whole run, or anew each epoch"""
+    """Whether samples are drawn once per run or in each epoch."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         samples = feed.samples(self.cap or min(feed.sizes.values()), self.draw, self.drop_last)

@@ -1,4 +1,4 @@
-"""The tasks take turns, an epoch each."""
+"""Tasks alternate, one epoch each."""
 
 from typing import Literal
 
@@ -7,10 +7,10 @@ from weft.schedules.independent import whole_pass
 
 
 class EpochRoundRobinConfig(ScheduleOptions):
-    """One epoch of the first task, one of the second, ..., `epochs` times over.
+    """One epoch of the first task, one of the second, and so on, repeated `epochs` times.
 
-    The same steps as `independent`, but every pass over a set counts as an epoch: scores are measured after each,
-    which shows how they swing as the tasks take turns.
+    The same steps as `independent`, but every pass over a data set counts as an epoch: scores are measured after each
+    pass, which shows how they change as the tasks alternate.
     """
 
     name: Literal["epoch-round-robin"] = "epoch-round-robin"

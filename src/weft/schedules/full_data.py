@@ -1,4 +1,4 @@
-"""Every set used up in the same number of steps, by batches as large as that takes."""
+"""One pass over every data set per epoch, with batch sizes proportional to the data set sizes."""
 
 from math import ceil
 from typing import Literal
@@ -10,9 +10,8 @@ from weft.schedules.batch_round_robin import round_robin
 class FullDataConfig(ScheduleOptions):
     """`batches = largest / its batch size`, `batch_i = max(1, round(len_i / batches))`.
 
-    The largest set keeps its own batch size and is seen once an epoch; the other tasks' batch sizes follow from the
-    rule. Rounding leaves them a little short of a pass, or takes them a little beyond one: they go on from there in
-    the next epoch.
+    The largest data set keeps its batch size and is used once per epoch; the rule gives the batch sizes of the other
+    tasks. Because of rounding they make slightly less or more than one pass, and continue from there in the next epoch.
     """
 
     name: Literal["full-data"] = "full-data"

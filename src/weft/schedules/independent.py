@@ -1,4 +1,4 @@
-"""One loop over each set per epoch, one after the other."""
+"""One pass over each data set per epoch, one after the other."""
 
 from functools import partial
 from typing import Literal
@@ -8,7 +8,7 @@ from weft.schedules.streams import BatchStream
 
 
 class IndependentConfig(ScheduleOptions):
-    """In every epoch all of the first set, then all of the second, and so on."""
+    """In every epoch, a pass over the first data set, then over the second, and so on."""
 
     name: Literal["independent"] = "independent"
 
@@ -22,7 +22,7 @@ class IndependentConfig(ScheduleOptions):
 
 
 def whole_pass(stream: BatchStream, number: int, *, ends_epoch: bool) -> Segment:
-    """Pass number `number` over a set, by itself."""
+    """Return pass number `number` over one data set as a segment."""
     return Segment(stream.per_pass, partial(_alone, stream, number * stream.per_pass), ends_epoch)
 
 

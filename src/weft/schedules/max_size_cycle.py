@@ -1,4 +1,4 @@
-"""Round robin until the largest set is used up; the small ones are cycled."""
+"""Round robin until the largest data set is exhausted; smaller data sets are repeated."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from weft.schedules.batch_round_robin import round_robin
 
 
 class MaxSizeCycleConfig(ScheduleOptions):
-    """Every round has a batch of each task; an epoch ends when the largest set, by batches, has been seen once."""
+    """Every round has a batch of each task; an epoch is one pass over the largest data set, by batches."""
 
     name: Literal["max-size-cycle"] = "max-size-cycle"
 

@@ -1,4 +1,4 @@
-"""All windows of a run, from segments: which rows of which tasks feed each optimizer step."""
+"""The plan of a run, built from segments: which rows of which tasks are used in each optimizer step."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -6,40 +6,40 @@ from collections.abc import Sequence
 from itertools import accumulate as running_totals
 from math import ceil
 
+from weft.foundation.values import Part, Window
 from weft.schedules.base import Segment
-from weft.types import Part, Window
 
 
 class Plan(ABC):
-    """All windows of a run. The step is its whole state: `window` may be asked in any order, any number of times."""
+    """All windows of a run. A plan is stateless: `window` can be called in any order and repeatedly."""
 
     steps: int
-    """optimizer steps in total"""
+    """total number of optimizer steps"""
     epoch_ends: tuple[int, ...]
-    """after how many steps each epoch ends; the last one is `steps`"""
+    """number of steps after which each epoch ends; the last is `steps`"""
     phase_ends: tuple[int, ...]
-    """after how many steps each phase ends; the last one is `steps`"""
+    """number of steps after which each phase ends; the last is `steps`"""
 
     @property
     def evaluations(self) -> tuple[int, ...]:
-        """After how many steps the dev scores are measured; 0 scores the untrained heads."""
+        """numbers of steps after which dev scores are measured; 0 scores the untrained heads"""
         return (0, *self.epoch_ends)
 
     @abstractmethod
     def window(self, step: int) -> Window:
-        """What step number `step`, from 0, works on."""
+        """Return the window of step `step`, from 0."""
 
     def epoch(self, step: int) -> int:
-        """Number of the epoch, from 1, that step `step` belongs to."""
+        """Return the epoch, from 1, of step `step`."""
         return 1 + bisect_right(self.epoch_ends, step)
 
     def phase(self, step: int) -> int:
-        """Number of the phase, from 0, that step `step` belongs to."""
+        """Return the phase, from 0, of step `step`."""
         return bisect_right(self.phase_ends, step)
 
 
 class SegmentPlan(Plan):
-    """Phases, one after the other, each a list of segments; a window is `accumulate` rounds."""
+    """A plan from consecutive phases, each a list of segments; a window is `accumulate` rounds."""
 
     def __init__(self, phases: Sequence[Sequence[Segment]], accumulate: int) -> None:
         self.accumulate = accumulate
@@ -65,10 +65,10 @@ class SegmentPlan(Plan):
 
 
 class Stretched(Plan):
-    """Another plan in a given number of steps: evenly spaced windows of it, so phases keep their shares."""
+    """Another plan in a given number of steps: evenly spaced windows of it, so phases keep their proportions."""
 
     def __init__(self, plan: Plan, steps: int, stretch: float | None = None) -> None:
-        """`stretch` is how much longer than the recipe's own plan this is, if `plan` was made longer before."""
+        """`stretch` is the length relative to the recipe's plan. Defaults to the length relative to `plan`."""
         self.plan = plan
         self.steps = steps
         self.stretch = steps / plan.steps if stretch is None else stretch

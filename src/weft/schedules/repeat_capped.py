@@ -1,4 +1,4 @@
-"""Round robin until the largest set is used up; the small ones are repeated a limited number of times."""
+"""Round robin until the largest data set is exhausted; smaller data sets are repeated a limited number of times."""
 
 from functools import partial
 from typing import Literal
@@ -10,11 +10,11 @@ from weft.schedules.streams import BatchStream
 
 
 class RepeatCappedConfig(ScheduleOptions):
-    """`max-size-cycle`, but a set that has been seen `repeats` times in an epoch leaves; the others go on alone."""
+    """`max-size-cycle`, but a data set is left out of further rounds after `repeats` passes in an epoch."""
 
     name: Literal["repeat-capped"] = "repeat-capped"
     repeats: int = Field(default=5, ge=1)
-    """how often a set is seen in an epoch at most"""
+    """Maximum number of passes over a data set per epoch."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         streams = feed.streams(self.drop_last)

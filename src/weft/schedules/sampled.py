@@ -1,4 +1,4 @@
-"""Round robin until the small sets are used up; the largest is sampled."""
+"""Round robin until the smaller data sets are exhausted; the largest is sampled."""
 
 from functools import partial
 from typing import Literal
@@ -8,9 +8,9 @@ from weft.schedules.streams import BatchStream, SampleStream
 
 
 class SampledConfig(ScheduleOptions):
-    """An epoch ends when every set but the largest has been seen once; a small set that is used up leaves the round.
+    """Round robin; an epoch is one pass over every data set except the largest, and exhausted data sets are left out.
 
-    The largest, by number of batches, gives random rows anew in each epoch, none twice within one.
+    The largest data set, by batches, is sampled without replacement in each epoch.
     """
 
     name: Literal["sampled"] = "sampled"

@@ -1,22 +1,21 @@
-"""All epochs of one task, then all epochs of the next."""
+"""All epochs of one task, followed by all epochs of the next."""
 
 from typing import Literal
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.schedules.base import Feed, ScheduleOptions, Segment
 from weft.schedules.independent import whole_pass
 
 
 class SequentialConfig(ScheduleOptions):
-    """Each task gets all of its epochs before the next one begins. Every pass over a set counts as an epoch.
+    """All epochs of a task before the next task starts. Every pass over a data set counts as an epoch.
 
-    The order is the recipe's unless said. The last task is remembered best: that is forgetting, and this schedule
-    is here to measure it.
+    Use it to measure catastrophic forgetting: earlier tasks lose accuracy while later tasks train.
     """
 
     name: Literal["sequential"] = "sequential"
     order: tuple[str, ...] | None = None
-    """the tasks in the order in which they are trained"""
+    """Tasks in training order. Defaults to the order in the recipe."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         order = self.order or tuple(feed.sizes)

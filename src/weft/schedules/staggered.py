@@ -1,24 +1,24 @@
-"""The largest task alone first, then all of them."""
+"""The largest task alone first, then all tasks."""
 
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.schedules.base import Feed, ScheduleOptions, Segment
 from weft.schedules.independent import whole_pass
 from weft.schedules.sampled import SampledConfig
 
 
 class StaggeredConfig(ScheduleOptions):
-    """The first epochs are passes over one task by itself; the rest is `sampled`."""
+    """The first epochs are passes over one task only; the remaining epochs are `sampled`."""
 
     name: Literal["staggered"] = "staggered"
     first: str | None = None
-    """the task that goes ahead; the one with the most rows unless said"""
+    """Task of the first epochs. Defaults to the task with the most rows."""
     first_epochs: int = Field(default=2, ge=1)
-    """how many epochs it has for itself"""
+    """Number of epochs of that task alone."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         first = self.first or max(feed.sizes, key=feed.sizes.__getitem__)
@@ -27,7 +27,7 @@ class StaggeredConfig(ScheduleOptions):
         ahead = self.first_epochs * feed.times
         if ahead >= feed.epochs:
             raise UserError(
-                f"schedule.first_epochs: found {ahead}, but there are {feed.epochs} epochs in all; "
+                f"schedule.first_epochs: found {ahead}, but the run has {feed.epochs} epochs in total; "
                 "leave at least one for the other tasks"
             )
         stream = feed.stream(first, self.drop_last)

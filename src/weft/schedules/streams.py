@@ -1,29 +1,29 @@
-"""Batches of one task by their number, shuffled from seeds alone."""
+"""Shuffled batches of one task; a batch is a function of its number and the seeds."""
 
 from functools import lru_cache
 from math import ceil
 
-from weft.randomness import generator
-from weft.types import Rows
+from weft.foundation.randomness import generator
+from weft.foundation.values import Rows
 
 Seeds = tuple[int, int]
 """(the recipe's seed, the number of the phase)"""
 
 
 def batches_in(rows: int, batch_size: int, drop_last: bool) -> int:
-    """How many batches so many rows make; a set smaller than one batch is one batch."""
+    """Return the number of batches of a data set; a data set smaller than one batch has one batch."""
     return max(1, rows // batch_size) if drop_last else ceil(rows / batch_size)
 
 
 class BatchStream:
-    """Pass after pass over a set, each in its own order; batch number k is known without the ones before it."""
+    """Repeated passes over a data set, each shuffled differently. Random access: batch k needs no earlier batch."""
 
     def __init__(self, task: str, size: int, batch_size: int, drop_last: bool, seeds: Seeds) -> None:
         self.task = task
         self.size = size
         self.batch_size = batch_size
         self.per_pass = batches_in(size, batch_size, drop_last)
-        """batches in one pass; the last one may be short unless dropped"""
+        """batches in one pass; the last batch can be incomplete unless dropped"""
         self.seeds = seeds
         self._order = lru_cache(maxsize=2)(self._permutation)
 
@@ -37,7 +37,7 @@ class BatchStream:
 
 
 class SampleStream:
-    """A part of a set for each epoch, in shuffled batches: the same part each time, or another one."""
+    """A sample of a data set per epoch, in shuffled batches: drawn once, or in each epoch."""
 
     def __init__(
         self, task: str, size: int, take: int, batch_size: int, drop_last: bool, draw: str, seeds: Seeds

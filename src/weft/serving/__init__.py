@@ -1,1 +1,1 @@
-"""A trained model behind HTTP: one engine, many clients."""
+"""HTTP server for a trained model: one engine, many clients."""

@@ -1,4 +1,4 @@
-"""Who may come in. Decided before any work is done, by what is in the server already; no client is known by name."""
+"""Admission control: decided before any work is done, by the current load; clients are not identified."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,18 +7,18 @@ from weft.serving.refusals import Refusal
 
 
 def fits(size: int, used: int, limit: int) -> bool:
-    """Whether a request may take `size` of a shared limit: at most half of what is left.
+    """Whether a request may take `size` of a shared limit: at most half of the free capacity.
 
-    So large requests always leave room for smaller ones, however many are sent. If nothing is in use, any size fits.
+    So any number of large requests always leaves capacity for smaller ones. If nothing is in use, any size fits.
     """
     return not used or 2 * size <= limit - used
 
 
 def full(size: int, used: int, limit: int, unit: str, seconds: int = 1) -> Refusal:
-    """The server is busy; the client should retry."""
+    """Build the 429 response of a busy server; the client should retry."""
     message = (
         f"the server is busy: {used:,} of {limit:,} {unit} are in use, and a request may take half of the rest; "
-        f"this one has {size:,}; retry in {seconds} s"
+        f"this request has {size:,}; retry in {seconds} s"
     )
     return Refusal(429, message, "queue_full", headers={"Retry-After": str(seconds)})
 
@@ -39,7 +39,7 @@ class Room:
 
     @contextmanager
     def hold(self, size: int) -> Iterator[None]:
-        """Take a part of the limit until the block ends; raises a 429 if it does not fit."""
+        """Reserve a part of the limit until the block ends; raises a 429 if it does not fit."""
         if not self.fits(size):
             raise self.full(size)
         self.used += size

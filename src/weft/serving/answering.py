@@ -1,4 +1,4 @@
-"""From a request to an answer: admission, tokens off the event loop, numbers from the queue, words from the labels."""
+"""From a request to an answer: admission, tokenization off the event loop, batched inference, labels."""
 
 import asyncio
 import base64
@@ -9,42 +9,42 @@ from typing import Any
 import numpy as np
 from starlette.types import Receive
 
-from weft.errors import UserError
-from weft.model import Model
+from weft.foundation.errors import UserError
+from weft.inference.joint import Ask, Values
+from weft.inference.model import Model
 from weft.serving.admission import Room
 from weft.serving.batching import Batcher
 from weft.serving.refusals import ClientGone, Refusal
 from weft.serving.schemas import EmbeddingsBody, TaskBody, TasksBody, check_texts
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
 from weft.serving.waiting import cut
-from weft.tasks.together import Ask, Values
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a request asks, before it is tokenized."""
+    """A request before tokenization."""
 
     tokenize: Callable[[slice], list[Ask]]
-    """the same rows of every ask"""
+    """tokenizes a slice of the rows, for every ask"""
     chars: list[int]
-    """characters of each row, counted once for each task that reads them"""
+    """characters of each row, counted once for each task that reads it"""
 
 
 class Answering:
-    """What the routes ask for. `receive` is the client's side: it tells when the client has gone."""
+    """Computes the answers of the routes. `receive` is the ASGI callable that reports a disconnect of the client."""
 
-    def __init__(self, model: Model, settings: Settings, batcher: Batcher, tokenizing: Tokenizing) -> None:
+    def __init__(self, model: Model, settings: ServerSettings, batcher: Batcher, tokenizing: Tokenizing) -> None:
         self.model = model
-        self.name = model.recipe.name
+        self.name = model.config.name
         self.settings = settings
         self.batcher = batcher
         self.tokenizing = tokenizing
         self.requests = Room(settings.queue_requests, "requests")
         self.chars = Room(settings.queue_chars, "characters")
-        self.pairs = {name for name, task in model.recipe.tasks.items() if task.reading != "single"}
+        self.pairs = {name for name, task in model.config.tasks.items() if task.reading != "single"}
         self.embedders = {self.name: model.embedding_task()} | {f"{self.name}/{task}": task for task in model.tasks}
-        """whose pooling each name in /v1/models stands for"""
+        """name in /v1/models -> task whose pooling it uses"""
 
     async def predict(self, task: str, body: TaskBody, receive: Receive) -> dict[str, Any]:
         self._require(task)
@@ -63,11 +63,11 @@ class Answering:
     async def embed(self, body: EmbeddingsBody, receive: Receive) -> dict[str, Any]:
         task = self.embedders.get(body.model)
         if task is None:
-            message = f"there is no model {body.model[:100]!r}; there is {', '.join(self.embedders)}"
+            message = f"unknown model {body.model[:100]!r}; expected one of {', '.join(self.embedders)}"
             raise Refusal(404, message, "model_not_found", param="model")
         width = self.model.engine.width(task)
         if body.dimensions not in (None, width):
-            message = f"dimensions: found {body.dimensions}, but the vectors have {width} numbers and are not cut"
+            message = f"dimensions: found {body.dimensions}, expected {width}; other sizes are not supported"
             raise Refusal(400, message, "unsupported_dimensions", param="dimensions")
         check_texts(self.settings, {"input": body.input})
 
@@ -85,14 +85,14 @@ class Answering:
 
     def _require(self, task: str) -> None:
         if task not in self.model.tasks:
-            message = f"there is no task {task[:100]!r}; there is {', '.join(self.model.tasks)}"
+            message = f"unknown task {task[:100]!r}; expected one of {', '.join(self.model.tasks)}"
             raise Refusal(404, message, "task_not_found", param="task")
 
     def _check(self, body: TaskBody) -> None:
         check_texts(self.settings, {"text": body.text} | ({"text2": body.text2} if body.text2 else {}))
 
     def _choose(self, body: TasksBody) -> list[str]:
-        """The tasks that were named, or all that can read what was sent; each once."""
+        """The requested tasks without duplicates, or all tasks that can read the texts."""
         for task in body.tasks or ():
             self._require(task)
         readable = [task for task in self.model.tasks if body.text2 or task not in self.pairs]
@@ -102,16 +102,16 @@ class Answering:
                 400, "text2: all tasks read two texts for each row, found one", "invalid_value", param="text2"
             )
         if body.text2 and not self.pairs.intersection(chosen):
-            message = f"text2: no task reads it; {', '.join(chosen)} reads one text for each row"
+            message = f"text2: no chosen task reads it; {', '.join(chosen)} reads one text for each row"
             raise Refusal(400, message, "invalid_value", param="text2")
         return chosen
 
     def _question(self, texts: list[str], seconds: Mapping[str, list[str] | None]) -> Question:
-        """The same rows for several tasks, each with the second texts that it reads."""
+        """Build the question of several tasks about the same rows, each with the second texts that it reads."""
         try:
             for task, second in seconds.items():
                 self.model.check_texts(task, texts, second)
-        except UserError as error:  # one text where two are read, or lists of different lengths
+        except UserError as error:  # one text for a task that reads two, or lists of different lengths
             raise Refusal(400, str(error), "invalid_value", param="text2") from None
 
         def tokenize(rows: slice) -> list[Ask]:
@@ -124,7 +124,7 @@ class Answering:
         return Question(tokenize, [sum(map(len, row)) for row in zip(*sides, strict=True)])
 
     async def _values(self, question: Question, receive: Receive) -> tuple[list[Values], int]:
-        """What the engine says, and how many tokens it read. A client that goes away ends the work, wherever it is."""
+        """Return the outputs of the engine and the number of tokens it read. A disconnect cancels the work."""
         work = asyncio.ensure_future(self._work(question))
         gone = asyncio.ensure_future(_gone(receive))
         try:
@@ -149,7 +149,7 @@ class Answering:
 
 
 async def _gone(receive: Receive) -> None:
-    """Comes back when the client has left."""
+    """Return when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

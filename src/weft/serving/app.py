@@ -1,4 +1,4 @@
-"""The routes, and what they say of themselves."""
+"""The routes and their OpenAPI description."""
 
 import time
 from collections.abc import AsyncIterator
@@ -10,7 +10,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from weft.model import Model
+from weft.inference.joint import Ask
+from weft.inference.model import Model
 from weft.serving import schemas
 from weft.serving.answering import Answering
 from weft.serving.batching import Batcher
@@ -20,31 +21,31 @@ from weft.serving.metrics import Metrics
 from weft.serving.pages import FILES, page_file
 from weft.serving.parsing import parse
 from weft.serving.refusals import Refusal, failure, json_response
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
-from weft.tasks.together import Ask
 
-ABOUT = "One BERT body, many sentence tasks. Embeddings, models and errors have the shape that OpenAI's clients know."
+ABOUT = "One encoder, many sentence tasks. Embeddings, models and errors have the same format as OpenAI's API."
 REFUSALS = {
-    400: "What was sent cannot be read, or is more than is allowed.",
+    400: "The request is invalid or exceeds a limit.",
     401: "The API key is missing or wrong.",
-    404: "There is no such task or model.",
-    408: "The body came too slowly.",
+    404: "Unknown task or model.",
+    408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "Content-Type must be application/json.",
-    429: "The server is busy. Retry-After says when to retry.",
-    503: "The server is about to end.",
+    429: "The server is busy. Retry after the time in Retry-After.",
+    503: "The server is shutting down.",
 }
 
 
 def refused(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI responses for these error statuses."""
     return {status: {"model": schemas.Error, "description": REFUSALS[status]} for status in statuses}
 
 
 class Api:
-    """One model's routes."""
+    """Routes of one model."""
 
-    def __init__(self, model: Model, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, model: Model, settings: ServerSettings, metrics: Metrics) -> None:
         self.model = model
         self.settings = settings
         self.metrics = metrics
@@ -54,7 +55,7 @@ class Api:
 
     @asynccontextmanager
     async def life(self, _: FastAPI) -> AsyncIterator[None]:
-        """The engine's thread lives as long as the server."""
+        """Start the engine's thread with the server and stop it at shutdown."""
         batcher = Batcher(self.model.engine, self.settings, self.metrics)
         tokenizing = Tokenizing(self.metrics.chars.inc)
         self.answering = Answering(self.model, self.settings, batcher, tokenizing)
@@ -65,17 +66,17 @@ class Api:
         tokenizing.close()
 
     async def predict(self, task: str, request: Request) -> Response:
-        """Answers of one task for a text, a pair, or a list of them."""
+        """Predictions of one task for a text, a pair, or a list of them."""
         body = parse(schemas.TaskBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.predict(task, body, request.receive))
 
     async def predict_all(self, request: Request) -> Response:
-        """Answers of several tasks; what they read alike is encoded once."""
+        """Predictions of several tasks; sequences that they share are encoded once."""
         body = parse(schemas.TasksBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.predict_all(body, request.receive))
 
     async def embeddings(self, request: Request) -> Response:
-        """A vector for each text."""
+        """One embedding for each text."""
         body = parse(schemas.EmbeddingsBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.embed(body, request.receive))
 
@@ -84,30 +85,30 @@ class Api:
         return json_response(content)
 
     async def tasks(self) -> Response:
-        """What the model can be asked, and how much at once."""
+        """Tasks of the model, and the limits of a request."""
         tasks = [self._task(name) for name in self.model.tasks]
         limits = {name: getattr(self.settings, name) for name in schemas.LimitInfo.model_fields}
-        return json_response({"object": "list", "model": self.model.recipe.name, "limits": limits, "data": tasks})
+        return json_response({"object": "list", "model": self.model.config.name, "limits": limits, "data": tasks})
 
     def _task(self, name: str) -> dict[str, Any]:
-        labels, reading = self.model.labels[name], self.model.recipe.tasks[name].reading
+        labels, reading = self.model.labels[name], self.model.config.tasks[name].reading
         return {
             "name": name,
-            "kind": labels.kind,
+            "kind": labels.kind.name,
             "reading": reading,
             "texts": 1 if reading == "single" else 2,
-            "labels": None if labels.is_numeric else list(labels.names),
-            "range": [labels.low, labels.high] if labels.is_numeric else None,
+            "labels": list(labels.names) or None,
+            "range": None if labels.limits is None else list(labels.limits),
         }
 
     async def models(self) -> Response:
-        """The names that embeddings can be asked by: the model's own, and one for each task's pooling."""
+        """Model names for embeddings: the model itself, and one for each task's pooling."""
         return json_response({"object": "list", "data": [self._model(name) for name in self.answering.embedders]})
 
     async def model_info(self, name: str) -> Response:
-        """One of these names."""
+        """One of the model names."""
         if name not in self.answering.embedders:
-            message = f"there is no model {name[:100]!r}; there is {', '.join(self.answering.embedders)}"
+            message = f"unknown model {name[:100]!r}; expected one of {', '.join(self.answering.embedders)}"
             raise Refusal(404, message, "model_not_found", param="model")
         return json_response(self._model(name))
 
@@ -115,26 +116,26 @@ class Api:
         return {"id": name, "object": "model", "created": self.started, "owned_by": "weft"}
 
     async def healthz(self) -> Response:
-        """Whether the process lives."""
+        """Liveness: whether the process runs."""
         return json_response({"status": "ok"})
 
     async def readyz(self) -> Response:
-        """Whether requests should be sent here."""
+        """Readiness: whether the server accepts requests."""
         if self.draining:
-            raise Refusal(503, "the server is about to end", "draining")
+            raise Refusal(503, "the server is shutting down", "draining")
         return json_response({"status": "ready"})
 
     async def show_metrics(self) -> Response:
-        """Counts for Prometheus."""
+        """Metrics for Prometheus."""
         return Response(self.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
 
-def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...], hosts: Hosts) -> tuple[Front, Api]:
-    """The whole server as one ASGI application, and its routes."""
+def build_app(model: Model, settings: ServerSettings, keys: tuple[bytes, ...], hosts: Hosts) -> tuple[Front, Api]:
+    """Build the server as one ASGI application; returns it and its routes."""
     warm_up(model)
     metrics = Metrics()
     api = Api(model, settings, metrics)
-    title = f"weft: {model.recipe.name}"
+    title = f"weft: {model.config.name}"
     app = FastAPI(title=title, description=ABOUT, docs_url=None, redoc_url=None, lifespan=api.life)
     app.add_exception_handler(Refusal, _refuse)
     app.add_exception_handler(HTTPException, _no_such_route)
@@ -142,7 +143,7 @@ def build_app(model: Model, settings: Settings, keys: tuple[bytes, ...], hosts: 
     for path, route, body, answer in (
         ("/v1/predict/{task}", api.predict, schemas.TaskBody, schemas.TaskAnswers),
         ("/v1/predict", api.predict_all, schemas.TasksBody, schemas.TasksAnswers),
-        ("/v1/embeddings", api.embeddings, schemas.EmbeddingsBody, schemas.Embeddings),
+        ("/v1/embeddings", api.embeddings, schemas.EmbeddingsBody, schemas.EmbeddingsAnswer),
     ):
         app.add_api_route(
             path,
@@ -172,21 +173,21 @@ def _add_pages(app: FastAPI) -> None:
 
 
 def _name_tasks(description: dict[str, Any], model: Model) -> None:
-    """The description says which tasks there are and shows what to send; FastAPI keeps it for /openapi.json."""
-    first = next(iter(model.recipe.tasks.values()))
+    """Add task names and example requests to the OpenAPI description, which FastAPI caches for /openapi.json."""
+    first = next(iter(model.config.tasks.values()))
     one = {"text": "It was a lovely evening."}
     pair = {"text": "How do I boil an egg?", "text2": "What is the way to cook an egg?"}
     examples = {
         "/v1/predict/{task}": one if first.reading == "single" else pair,
-        "/v1/predict": one if all(task.reading == "single" for task in model.recipe.tasks.values()) else pair,
-        "/v1/embeddings": {"model": model.recipe.name, "input": ["one vector for each text", "and another"]},
+        "/v1/predict": one if all(task.reading == "single" for task in model.config.tasks.values()) else pair,
+        "/v1/embeddings": {"model": model.config.name, "input": ["one vector for each text", "and another"]},
     }
     for path, example in examples.items():
         description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example
     of_task, of_tasks = (description["paths"][path]["post"] for path in ("/v1/predict/{task}", "/v1/predict"))
     of_task["parameters"][0]["schema"]["enum"] = model.tasks
     for route in (of_task, description["paths"]["/v1/models/{name}"]["get"]):
-        del route["responses"]["422"]  # FastAPI's own way to refuse, which nothing here takes
+        del route["responses"]["422"]  # FastAPI's validation error, which no route returns
     named = of_tasks["requestBody"]["content"]["application/json"]["schema"]["properties"]["tasks"]
     named["anyOf"][0]["items"]["enum"] = model.tasks
 
@@ -197,23 +198,23 @@ async def _refuse(_: Request, refusal: Exception) -> Response:
 
 
 async def _no_such_route(_: Request, error: Exception) -> Response:
-    """Paths and methods that do not exist."""
+    """Respond to unknown paths and methods."""
     assert isinstance(error, HTTPException)
-    words = {404: "there is nothing at this path; /docs says what there is", 405: "this path has other methods"}
+    words = {404: "unknown path; /docs lists all paths", 405: "this path does not support the method; see /docs"}
     message = words.get(error.status_code, str(error.detail))
     headers = dict(error.headers or {})
     return Refusal(error.status_code, message, f"http_{error.status_code}", headers=headers).response()
 
 
 async def _fail(request: Request, _: Exception) -> Response:
-    """A bug of ours. The error goes on to the front, which writes it down."""
+    """Respond to an internal error. The exception propagates to `Front`, which logs it."""
     return failure(request.scope["state"]["id"]).response()
 
 
 def warm_up(model: Model) -> None:
-    """The first pass of a process is slow; no client should meet it."""
+    """Run one pass of every task, because the first pass of a process is slow."""
     asks = [
         Ask(name, model.rows(name, ["warm"], None if task.reading == "single" else ["up"]))
-        for name, task in model.recipe.tasks.items()
+        for name, task in model.config.tasks.items()
     ]
     model.engine.together(asks)

@@ -1,4 +1,4 @@
-"""One thread owns the engine; requests of all clients join in its passes."""
+"""Batches requests of all clients: one thread owns the engine and runs its passes."""
 
 import asyncio
 import threading
@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Protocol
 
+from weft.inference.engine import Engine
+from weft.inference.joint import Values
 from weft.serving.admission import fits, full
-from weft.serving.settings import Settings
-from weft.serving.waiting import Job, Piece, Waiting
-from weft.tasks.engine import Engine
-from weft.tasks.together import Values
+from weft.serving.settings import ServerSettings
+from weft.serving.waiting import Piece, QueuedJob, Waiting
 
 SPEED = 2000.0
-"""tokens a second, for the first guess of how long tokens take"""
+"""Tokens per second, the initial estimate of the engine's throughput."""
 LOOK = 0.2
-"""of the longest wait: when nobody has come for so long, a pass starts early"""
+"""Fraction of `max_wait`: if no request arrives for this long, the pass starts early."""
 
 SHORT = 0.25
-"""seconds of a pass: beyond that, large requests do not fill it up, because whoever comes next waits for its end"""
+"""Seconds of a pass. Large requests do not fill a pass beyond that, because new requests wait for its end."""
 
 
 class Counts(Protocol):
-    """Who wants to know of passes."""
+    """Receives the size of every pass."""
 
     def passed(self, requests: int, tokens: int) -> None: ...
 
@@ -32,7 +32,7 @@ class Counts(Protocol):
 class Batcher:
     """The queue in front of an engine. `ask` is called on the event loop, which never waits for the engine."""
 
-    def __init__(self, engine: Engine, settings: Settings, counts: Counts) -> None:
+    def __init__(self, engine: Engine, settings: ServerSettings, counts: Counts) -> None:
         self.engine = engine
         self.settings = settings
         self.counts = counts
@@ -45,10 +45,10 @@ class Batcher:
         self.thread.start()
 
     def ask(self, pieces: Sequence[Piece]) -> "asyncio.Future[list[Values]]":
-        """Join the queue. Cancel the answer to leave it. A queue without room for it raises a 429."""
-        job = Job(deque(pieces), self.loop.create_future(), time.monotonic())
+        """Add a request to the queue; cancel the returned future to remove it. Raises a 429 if the queue is full."""
+        job = QueuedJob(deque(pieces), self.loop.create_future(), time.monotonic())
         with self.changed:
-            self.waiting.forget()  # clients that have gone take no room
+            self.waiting.forget()  # disconnected clients take no capacity
             waiting = self.waiting.tokens
             if not fits(job.tokens, waiting, self.settings.queue_tokens):
                 seconds = max(1, ceil(waiting / self.speed))
@@ -58,7 +58,7 @@ class Batcher:
         return job.answer
 
     def close(self) -> None:
-        """Finish what waits, then stop."""
+        """Finish all queued requests, then stop."""
         with self.changed:
             self.closing = True
             self.changed.notify()
@@ -73,8 +73,8 @@ class Batcher:
             self.counts.passed(len(batch), tokens)
             self.loop.call_soon_threadsafe(_deliver, [job for job, _ in batch], values)
 
-    def _next(self) -> list[tuple[Job, Piece]]:
-        """What the next pass computes; nothing when the queue has closed."""
+    def _next(self) -> list[tuple[QueuedJob, Piece]]:
+        """Wait for the pieces of the next pass; empty when the queue is closed."""
         with self.changed:
             while True:
                 self.changed.wait_for(lambda: self.waiting.jobs or self.closing)
@@ -85,7 +85,7 @@ class Batcher:
                     return taken
 
     def _wait_for_company(self) -> None:
-        """While others keep coming, until a pass is full or its first request has waited long enough."""
+        """Wait while requests keep arriving, until the pass is full or its oldest request has waited `max_wait`."""
         longest = self.settings.max_wait if self.settings.batch_tokens else 0.0
         end = self.waiting.jobs[0].since + longest
         while not (self.closing or self.waiting.is_full):
@@ -94,7 +94,7 @@ class Batcher:
                 return
 
     def _values(self, pieces: Sequence[Piece]) -> list[list[Values] | Exception]:
-        """What the engine finds for each piece. If it fails, each piece alone: none can fail its neighbours."""
+        """Compute the outputs of each piece. If the pass fails, each piece runs alone, so that only the cause fails."""
         try:
             found = iter(self.engine.together([ask for piece in pieces for ask in piece.asks]))
             return [[next(found) for _ in piece.asks] for piece in pieces]
@@ -104,6 +104,6 @@ class Batcher:
             return [result for piece in pieces for result in self._values([piece])]
 
 
-def _deliver(jobs: Sequence[Job], values: Sequence[list[Values] | Exception]) -> None:
+def _deliver(jobs: Sequence[QueuedJob], values: Sequence[list[Values] | Exception]) -> None:
     for job, own in zip(jobs, values, strict=True):
         job.deliver(own)

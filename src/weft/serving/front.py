@@ -1,7 +1,6 @@
-"""What every request passes before it reaches a route: host, key, size, patience; and what is logged afterwards.
+"""Checks every request before it reaches a route (host, key, size, timeout), and logs it afterwards.
 
-The body is read here, in full, before anything else works on it: so a client that sends slowly holds nothing but its
-own connection.
+The body is read here in full before it is processed, so a client that sends slowly occupies only its connection.
 """
 
 import asyncio
@@ -18,12 +17,12 @@ from weft.serving.keys import is_allowed
 from weft.serving.log import log, log_failure
 from weft.serving.metrics import Metrics
 from weft.serving.refusals import ClientGone, Refusal, failure
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 OPEN = ("/", "/docs", "/healthz", "/readyz")
 GONE = 499
-"""what the log says of a client that left: it got no answer, so it got no status"""
+"""Status in the log for a client that disconnected before the answer."""
 NO_KEY = Refusal(
     401,
     "this server needs an API key: send the header `Authorization: Bearer KEY`",
@@ -41,7 +40,9 @@ TWO_LENGTHS = Refusal(
 class Front:
     """An ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, keys: Sequence[bytes], hosts: Hosts, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServerSettings, keys: Sequence[bytes], hosts: Hosts, metrics: Metrics
+    ) -> None:
         self.app = app
         self.settings = settings
         self.keys = keys
@@ -49,10 +50,10 @@ class Front:
         self.bodies = Room(settings.held_bytes, "bytes")
         self.metrics = metrics
         self.draining = False
-        """whether the server is about to end: every answer closes its connection"""
+        """whether the server is shutting down: every answer closes its connection"""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # the start and the end of the server
+        if scope["type"] != "http":  # lifespan events: startup and shutdown
             await self.app(scope, receive, send)
             return
         start = time.perf_counter()
@@ -94,7 +95,7 @@ class Front:
         declared = headers.get(b"content-length", b"")
         size = int(declared) if declared.isdigit() else self.settings.max_body
         if (refusal := self._no_room(size)) is not None:
-            if b"expect" not in headers:  # who asks before sending is told at once
+            if b"expect" not in headers:  # a client that waits for 100 Continue gets the error at once
                 await self._read(receive, keep=False)
             raise refusal
         with self.bodies.hold(size):
@@ -105,13 +106,13 @@ class Front:
             await self.app(scope, _again(body, receive), send)
 
     def _no_room(self, size: int) -> Refusal | None:
-        """Why a body of this size is not taken into memory."""
+        """Return the rejection of a body of this size, or None if there is capacity."""
         if size > self.settings.max_body:
             return self._too_large(size)
         return None if self.bodies.fits(size) else self.bodies.full(size)
 
     async def _read(self, receive: Receive, *, keep: bool) -> bytes:
-        """A body. What is not kept is read to its end all the same, so that the client listens to the answer."""
+        """Read a body. A discarded body is also read to its end, because clients read the answer only then."""
         parts: list[bytes] = []
         size = 0
         with suppress(TimeoutError):
@@ -120,7 +121,7 @@ class Front:
                     size += len(part)
                     if keep and size <= self.settings.max_body:
                         parts.append(part)
-                if keep and size > self.settings.max_body:  # in chunks: nobody said how large it would be
+                if keep and size > self.settings.max_body:  # chunked encoding does not declare the size
                     raise self._too_large(size)
                 return b"".join(parts)
         message = f"the body did not arrive within {self.settings.body_seconds:g} s"
@@ -144,12 +145,12 @@ class Front:
 
 
 def _is_open(path: str) -> bool:
-    """Whether a path needs no key: the pages, which say nothing of the model, and whether the server lives."""
+    """Whether a path needs no key: the pages, which contain nothing of the model, and the health checks."""
     return path in OPEN or path.startswith("/page/")
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    """The body as it arrives."""
+    """Yield the body as it arrives."""
     more = True
     while more:
         message = await receive()
@@ -160,7 +161,7 @@ async def _parts(receive: Receive) -> AsyncIterator[bytes]:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body once more, then whatever the client does."""
+    """Build a `receive` that returns the body again, then the client's further messages."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

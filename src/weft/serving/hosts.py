@@ -1,10 +1,10 @@
-"""Which names the server answers to: a page on another site cannot reach it through a name that it has rebound."""
+"""Host header check, against DNS rebinding: a page of another site cannot reach the server under a rebound name."""
 
 import re
 from collections.abc import Sequence
 from ipaddress import ip_address
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.serving.refusals import Refusal
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -12,21 +12,22 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 
 
 class Hosts:
-    """The loopback names, the address that the server listens at, and what `--allowed-host` names."""
+    """Allowed host names: loopback, the address that the server listens on, and those of `--allowed-host`."""
 
     def __init__(self, address: str, host: str = "", given: Sequence[str] = ()) -> None:
-        """`address` is where the server listens, `host` the name that it was told to listen at.
+        """`address` is the address that the server listens on, `host` the value of `--host`.
 
-        Beyond loopback, where the machine's addresses are not known, every address is allowed: DNS cannot rebind one.
+        If it is not a loopback address, every IP address is allowed as host, because the addresses of the machine are
+        not known; DNS cannot rebind an address.
         """
         self.given = {_checked(name) for name in given}
         self.names = {*LOOPBACK, address, host.lower(), *self.given} - {""}
         self.allows_addresses = not ip_address(address).is_loopback
 
     def check(self, host: bytes | None, origin: bytes | None) -> None:
-        """Reject a foreign Host or Origin header. No browser leaves Host out, so nobody can be tricked into it."""
+        """Reject a foreign Host or Origin header. Browsers always send Host, so a missing one is safe."""
         if host is not None and not self._allows(_name(host)):
-            message = "this server does not answer to the name in the Host header; see --allowed-host"
+            message = "the name in the Host header is not allowed on this server; see --allowed-host"
             raise Refusal(421, message, "foreign_host")
         if origin is not None and not self._is_own(origin, host):
             raise Refusal(403, "requests from pages of another origin are not allowed", "foreign_origin")
@@ -35,7 +36,7 @@ class Hosts:
         return name in self.names or (self.allows_addresses and _is_address(name))
 
     def _is_own(self, origin: bytes, host: bytes | None) -> bool:
-        """The page came from the same name and port, or from a name that was allowed (a proxy may change Host)."""
+        """Whether the page came from the same name and port, or from an allowed name (a proxy may change Host)."""
         where = origin.decode("latin-1").lower().partition("://")[2]
         return bool(where) and (where == (host or b"").decode("latin-1").lower() or _name(where.encode()) in self.given)
 

@@ -1,17 +1,17 @@
-"""Where a server listens."""
+"""Opens the listening socket."""
 
 import socket
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A listening address, or what stands in its way."""
+    """Open a socket on an address; raises UserError if that is not possible."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except (OSError, OverflowError) as error:
-        raise UserError(f"cannot listen at {host}:{port} ({error}); choose another --host or --port") from None
+        raise UserError(f"cannot listen on {host}:{port} ({error}); choose another --host or --port") from None
     return listener

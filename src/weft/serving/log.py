@@ -1,4 +1,4 @@
-"""One JSON object a line on stderr. What clients send is never in it."""
+"""The server's log: one JSON object per line on stderr. It never contains what clients send."""
 
 import json
 import logging
@@ -11,18 +11,19 @@ from typing import Any, TextIO
 
 
 def log(event: str, **fields: Any) -> None:
+    """Write one line."""
     record = {"time": round(time.time(), 3), "event": event, **fields}
     sys.stderr.write(json.dumps(record) + "\n")
     sys.stderr.flush()
 
 
 def log_failure(error: BaseException, request: str) -> None:
-    """Where something broke, without the message: that could quote a text."""
+    """Log the type and place of an exception, without its message, which could quote a text."""
     log("failure", request=request, **_failure(error))
 
 
 def write_all_as_json() -> None:
-    """From now on, so is whatever libraries write: their log records, warnings, and exceptions of threads."""
+    """Also log what libraries write as JSON: their log records, warnings, and exceptions in threads."""
     logging.getLogger().addHandler(_Lines())
     warnings.showwarning = _log_warning
     threading.excepthook = lambda found: log(
@@ -31,7 +32,7 @@ def write_all_as_json() -> None:
 
 
 class _Lines(logging.Handler):
-    """Records as lines. Of other libraries than uvicorn only where they come from: their words may quote a text."""
+    """Writes log records as lines, without the messages of libraries other than uvicorn, which may quote a text."""
 
     def emit(self, record: logging.LogRecord) -> None:
         fields: dict[str, Any] = {"logger": record.name, "level": record.levelname.lower()}
@@ -50,7 +51,7 @@ def _log_warning(
     file: TextIO | None = None,  # noqa: ARG001
     line: str | None = None,  # noqa: ARG001
 ) -> None:
-    """In the place of `warnings.showwarning`."""
+    """Replacement for `warnings.showwarning`."""
     log("warning", warning=category.__name__, where=[f"{filename}:{lineno}"])
 
 

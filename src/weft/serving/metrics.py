@@ -1,4 +1,4 @@
-"""What Prometheus reads."""
+"""Metrics for Prometheus."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ TOKENS = (16, 64, 256, 512, 1024, 2048, 4096, 8192)
 
 
 class Metrics:
-    """Counts of one server, in a registry of its own."""
+    """Metrics of one server, in a separate registry."""
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
@@ -19,25 +19,25 @@ class Metrics:
             "weft_requests", "Requests by route and status.", ["method", "route", "status"], registry=registry
         )
         self.seconds = Histogram(
-            "weft_request_seconds", "From the headers to the answer.", ["route"], buckets=SECONDS, registry=registry
+            "weft_request_seconds", "Latency from headers to answer.", ["route"], buckets=SECONDS, registry=registry
         )
         self.batch_requests = Histogram(
-            "weft_batch_requests", "Requests that shared a pass.", buckets=REQUESTS, registry=registry
+            "weft_batch_requests", "Requests per pass.", buckets=REQUESTS, registry=registry
         )
-        self.batch_tokens = Histogram("weft_batch_tokens", "Tokens of a pass.", buckets=TOKENS, registry=registry)
-        self.tokens = Counter("weft_tokens", "Tokens that the model read.", registry=registry)
-        self.chars = Counter("weft_tokenized_characters", "Characters that were tokenized.", registry=registry)
-        self.gone = Counter("weft_clients_gone", "Clients that left before their answer.", registry=registry)
+        self.batch_tokens = Histogram("weft_batch_tokens", "Tokens per pass.", buckets=TOKENS, registry=registry)
+        self.tokens = Counter("weft_tokens", "Tokens processed by the model.", registry=registry)
+        self.chars = Counter("weft_tokenized_characters", "Characters tokenized.", registry=registry)
+        self.gone = Counter("weft_clients_gone", "Clients that disconnected before the answer.", registry=registry)
 
     def watch_queue(
         self, requests: Callable[[], float], tokens: Callable[[], float], chars: Callable[[], float]
     ) -> None:
-        """Ask for the length of the queue whenever somebody looks."""
-        Gauge("weft_queue_characters", "Characters that wait for the tokenizer.", registry=self.registry).set_function(
+        """Register gauges that read the queue lengths at each scrape."""
+        Gauge("weft_queue_characters", "Characters queued for the tokenizer.", registry=self.registry).set_function(
             chars
         )
-        Gauge("weft_queue_requests", "Requests that wait.", registry=self.registry).set_function(requests)
-        Gauge("weft_queue_tokens", "Tokens that wait.", registry=self.registry).set_function(tokens)
+        Gauge("weft_queue_requests", "Queued requests.", registry=self.registry).set_function(requests)
+        Gauge("weft_queue_tokens", "Queued tokens.", registry=self.registry).set_function(tokens)
 
     def passed(self, requests: int, tokens: int) -> None:
         self.batch_requests.observe(requests)

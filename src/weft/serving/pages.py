@@ -1,4 +1,4 @@
-"""The pages and their files: nothing of them comes from elsewhere, and the browser is told so."""
+"""The web pages and their files. The Content-Security-Policy allows no other source."""
 
 from pathlib import Path
 
@@ -20,5 +20,5 @@ FILES = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir()) if pa
 
 
 def page_file(name: str) -> Response:
-    """One of the files above."""
+    """Response with one of the files above."""
     return Response(FILES[name], headers=HEADERS, media_type=KINDS[Path(name).suffix])

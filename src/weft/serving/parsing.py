@@ -1,4 +1,4 @@
-"""From a request's bytes to a checked body, in a time that does not depend on what a client makes of its bytes."""
+"""Parses request bodies, in a time that is bounded for every content."""
 
 from typing import Any, TypeVar
 
@@ -6,17 +6,17 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from weft.serving.refusals import Refusal
-from weft.serving.schemas import Body
-from weft.serving.settings import Settings
+from weft.serving.schemas import RequestBody
+from weft.serving.settings import ServerSettings
 
 SPARE = 2_000
-"""strings, commas and brackets beyond those of the largest request: a little too many texts are still counted"""
+"""Strings, commas and brackets beyond those of the largest request, so that slightly too many texts are counted."""
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=RequestBody)
 
 
-def parse(kind: type[B], body: bytes, settings: Settings) -> B:
-    """A request's body, or the first thing that is wrong with it; nothing of it is quoted but its keys."""
+def parse(kind: type[B], body: bytes, settings: ServerSettings) -> B:
+    """Parse a request's body, or raise its first error. Messages quote keys only, never values."""
     _require_few_values(body, settings)
     try:
         content = from_json(body, cache_strings="none")
@@ -31,9 +31,9 @@ def parse(kind: type[B], body: bytes, settings: Settings) -> B:
         raise _first(error, kind) from None
 
 
-def _require_few_values(body: bytes, settings: Settings) -> None:
-    """A megabyte can hold 300,000 empty lists: to build them would stop the server for half a second."""
-    most = SPARE + 8 * settings.max_texts  # two lists, each text with a comma, twice that for good measure
+def _require_few_values(body: bytes, settings: ServerSettings) -> None:
+    """Reject a body with too many values. A megabyte can hold 300,000 empty lists, half a second to build."""
+    most = SPARE + 8 * settings.max_texts  # two lists, each text with a comma, times two as a margin
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside = unescaped.split(b'"', 2 * most)[::2]  # of strings
     marks = len(outside) + sum(part.count(mark) for part in outside for mark in (b",", b"[", b"{"))
@@ -42,10 +42,10 @@ def _require_few_values(body: bytes, settings: Settings) -> None:
         raise Refusal(400, message, "too_many_values")
 
 
-def _first(error: ValidationError, kind: type[Body]) -> Refusal:
+def _first(error: ValidationError, kind: type[RequestBody]) -> Refusal:
     first: Any = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])[:100] or "the body"
     reason = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
     if first["type"] == "extra_forbidden":
-        reason = f"is no key of this request; it has {', '.join(kind.model_fields)}"
+        reason = f"unknown key; expected one of {', '.join(kind.model_fields)}"
     return Refusal(400, f"{where}: {reason}", "invalid_value", param=where)

@@ -1,4 +1,4 @@
-"""Requests that are not answered: one shape for all of them, that of OpenAI, because its clients show the message."""
+"""Error responses, all in OpenAI's format, because its clients show the message."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 
 class Refusal(Exception):
-    """A clear no: what was found, what is allowed."""
+    """An error response: what was found, what is allowed."""
 
     def __init__(
         self, status: int, message: str, code: str, *, param: str | None = None, headers: dict[str, str] | None = None
@@ -26,12 +26,12 @@ class Refusal(Exception):
 
 
 def failure(request: str) -> Refusal:
-    """What a client is told of a bug of ours: nothing but where to look."""
-    return Refusal(500, f"the server failed; its log knows more of request {request}", "failure")
+    """Build the response to an internal error; it contains only the request id."""
+    return Refusal(500, f"internal server error; the server's log has details of request {request}", "failure")
 
 
 class ClientGone(Exception):
-    """Nobody is left to answer."""
+    """The client disconnected before the answer."""
 
 
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -1,21 +1,22 @@
-"""What clients send and get, as pydantic models: they check requests and describe the API."""
+"""Requests and responses as pydantic models, which validate requests and describe the API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from weft.kinds import KindName
 from weft.serving.refusals import Refusal
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 
 TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 MAX_TASKS = 256
-"""names in a request; repeated ones count"""
+"""Maximum number of task names in a request, duplicates included."""
 NAMES = {str: "a text", bool: "true or false", int: "a number", float: "a number", dict: "an object", list: "a list"}
 
 
 def _texts(value: Any) -> list[str]:
-    """One text is a list of one."""
+    """Validate texts; a single text becomes a list."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list):
         raise ValueError(f"expected a text or a list of texts, found {NAMES.get(type(value), 'null')}")
@@ -25,7 +26,7 @@ def _texts(value: Any) -> list[str]:
         if not isinstance(text, str):
             raise ValueError(f"entry {number}: expected a text, found {NAMES.get(type(text), 'null')}")
         if "\0" in text:
-            raise ValueError(f"entry {number}: has a NUL character; no text has one")
+            raise ValueError(f"entry {number}: contains a NUL character, which is not allowed")
     return texts
 
 
@@ -36,13 +37,13 @@ Texts = Annotated[
 ]
 
 
-class Body(BaseModel):
-    """Keys that nobody knows are refused: a misspelt one would change nothing and say nothing."""
+class RequestBody(BaseModel):
+    """Base of all requests. Unknown keys are rejected, because a misspelt key would silently have no effect."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class TaskBody(Body):
+class TaskBody(RequestBody):
     """Rows for one task."""
 
     text: Texts = Field(description="A text, or a list of texts.", examples=["It was a lovely evening."])
@@ -57,33 +58,33 @@ class TasksBody(TaskBody):
         min_length=1,
         max_length=MAX_TASKS,
         fail_fast=True,
-        description="Which tasks answer. Defaults to all that can read what was sent.",
+        description="Tasks to predict. Defaults to all tasks that can read the texts.",
     )
 
 
-class EmbeddingsBody(Body):
-    """As OpenAI's clients send it."""
+class EmbeddingsBody(RequestBody):
+    """Request of OpenAI's embeddings API."""
 
-    input: Texts = Field(description="A text, or a list of texts. Lists of token numbers are not read.")
+    input: Texts = Field(description="A text, or a list of texts. Token ids are not supported.")
     model: str = Field(description="A name from /v1/models.", json_schema_extra={"pattern": TEXT["pattern"]})
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="base64: float32 numbers, little-endian, as OpenAI sends them."
     )
-    dimensions: int | None = Field(None, description="Only the width that the model has.")
-    user: str | None = Field(None, description="Accepted because clients send it; used for nothing.")
+    dimensions: int | None = Field(None, description="Must be the width of the model, if given.")
+    user: str | None = Field(None, description="Accepted for compatibility and ignored.")
 
 
 class Answer(BaseModel):
-    """The answer for one row; of a regression the score alone."""
+    """The prediction for one row; a regression has only a score."""
 
     task: str
-    label: str | list[str] | None = Field(None, description="The likeliest class, or all labels that apply.")
-    score: float = Field(description="The largest probability, or the number that was predicted.")
+    label: str | list[str] | None = Field(None, description="The most probable class, or all labels that apply.")
+    score: float = Field(description="The highest probability, or the predicted number.")
     probabilities: dict[str, float] | None = None
 
 
 class Usage(BaseModel):
-    prompt_tokens: int = Field(description="Tokens that the model read, each different text once.")
+    prompt_tokens: int = Field(description="Tokens processed by the model; repeated texts count once.")
     total_tokens: int
 
 
@@ -105,7 +106,7 @@ class Embedding(BaseModel):
     embedding: list[float] | str
 
 
-class Embeddings(BaseModel):
+class EmbeddingsAnswer(BaseModel):
     object: Literal["list"]
     model: str
     data: list[Embedding]
@@ -114,17 +115,17 @@ class Embeddings(BaseModel):
 
 class TaskInfo(BaseModel):
     name: str
-    kind: Literal["classification", "ordinal", "multilabel", "regression"]
+    kind: KindName
     reading: Literal["single", "bi", "cross", "concat"]
-    texts: int = Field(description="How many texts a row has: 1 or 2.")
+    texts: int = Field(description="Number of texts per row: 1 or 2.")
     labels: list[str] | None
-    range: list[float] | None = Field(description="Smallest and largest label of a regression.")
+    range: list[float] | None = Field(description="Minimum and maximum label of a regression.")
 
 
 class LimitInfo(BaseModel):
-    max_texts: int = Field(description="Texts, or pairs, of a request.")
-    max_chars: int = Field(description="Characters of a text.")
-    max_body: int = Field(description="Bytes of a request.")
+    max_texts: int = Field(description="Maximum number of texts, or pairs, in a request.")
+    max_chars: int = Field(description="Maximum number of characters in a text.")
+    max_body: int = Field(description="Maximum size of a request in bytes.")
 
 
 class TaskList(BaseModel):
@@ -161,8 +162,8 @@ class Error(BaseModel):
     error: ErrorInfo
 
 
-def check_texts(settings: Settings, sides: Mapping[str, Sequence[str]]) -> None:
-    """How many texts, and how long."""
+def check_texts(settings: ServerSettings, sides: Mapping[str, Sequence[str]]) -> None:
+    """Check the number of texts and their lengths."""
     for key, texts in sides.items():
         if len(texts) > settings.max_texts:
             message = f"{key}: found {len(texts):,} texts, at most {settings.max_texts:,} are allowed in a request"
@@ -175,8 +176,8 @@ def check_texts(settings: Settings, sides: Mapping[str, Sequence[str]]) -> None:
                 raise Refusal(400, message, "text_too_long", param=key)
 
 
-def describe(kind: type[Body], settings: Settings) -> dict[str, Any]:
-    """The schema of a request, with what this server allows."""
+def describe(kind: type[RequestBody], settings: ServerSettings) -> dict[str, Any]:
+    """Build the schema of a request, with the limits of this server."""
     schema = kind.model_json_schema()
     for key in ("text", "text2", "input"):
         for choice in _choices(schema["properties"].get(key, {})):
@@ -189,6 +190,6 @@ def describe(kind: type[Body], settings: Settings) -> dict[str, Any]:
 
 
 def _choices(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every alternative of a schema, however deep, for `describe` to change in place."""
+    """All alternatives of a schema at any depth, which `describe` changes in place."""
     schema["anyOf"] = [dict(choice) for choice in schema.get("anyOf", [])]
     return [deep for choice in schema["anyOf"] for deep in ([choice] if "anyOf" not in choice else _choices(choice))]

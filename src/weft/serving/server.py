@@ -1,4 +1,4 @@
-"""From an open socket to the last answer after SIGTERM."""
+"""Runs the server, from an open socket to graceful shutdown after SIGTERM."""
 
 import asyncio
 import signal
@@ -11,33 +11,33 @@ from weakref import WeakKeyDictionary
 
 import uvicorn
 
-from weft.allocator import give_blocks_back, trim
-from weft.errors import Interrupted
-from weft.model import Model
+from weft.foundation.errors import Interrupted
+from weft.foundation.malloc import give_blocks_back, trim
+from weft.inference.model import Model
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
 from weft.serving.hosts import Hosts
 from weft.serving.log import log, write_all_as_json
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 
 BACKLOG = 2048
 KEEP_ALIVE = 75
-"""seconds that a connection may idle between requests: longer than proxies usually keep theirs"""
+"""Seconds that a connection may be idle between requests; longer than the usual timeout of proxies."""
 
 TRIM = 100
-"""tenths of a second between two times that free memory is given back"""
+"""Tenths of a second between two calls of malloc_trim."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with an end that loses nothing.
+    """uvicorn with a graceful shutdown that drops no request.
 
-    On SIGTERM no new connection is taken any more, but those that clients opened before are. Open connections are
-    listened to for a moment, because a request may be on its way; every answer says that it is the last one of its
-    connection. Then idle connections are closed, and requests in flight are finished.
+    After SIGTERM the server accepts no new connections, except those already in the backlog. It reads from open
+    connections for `drain_seconds`, because a request may be in transit; every answer closes its connection. Then idle
+    connections are closed and requests in flight are finished.
     """
 
     def __init__(
-        self, config: uvicorn.Config, front: Front, api: Api, settings: Settings, started_up: Callable[[], None]
+        self, config: uvicorn.Config, front: Front, api: Api, settings: ServerSettings, started_up: Callable[[], None]
     ) -> None:
         super().__init__(config)
         self.started_up = started_up
@@ -46,14 +46,14 @@ class Server(uvicorn.Server):
         self.settings = settings
         self.interrupted = False
         self.silent: WeakKeyDictionary[object, tuple[Any, float]] = WeakKeyDictionary()
-        """each connection's last request, and since when it is that one"""
+        """last request of each connection, and the time since when it is the last"""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.started_up()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """uvicorn would raise the signal again at the end, and the process would die of it instead of exiting."""
+        """Clear captured signals: uvicorn would raise them again at the end and kill the process."""
         self.interrupted = sig == signal.SIGINT
         super().handle_exit(sig, frame)
         self._captured_signals.clear()
@@ -66,7 +66,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _close_silent(self) -> None:
-        """Close connections on which nothing is asked: uvicorn would wait for ever for headers that do not end."""
+        """Close connections without requests: uvicorn has no timeout for incomplete headers."""
         now = time.monotonic()
         for connection in list(self.server_state.connections):
             cycle: Any = getattr(connection, "cycle", None)  # the last request
@@ -91,7 +91,7 @@ class Server(uvicorn.Server):
         log("stopped")
 
     async def _stop_listening(self, listener: socket.socket) -> None:
-        """Take what has connected already: closing the socket would reset it."""
+        """Accept connections that are already in the backlog: closing the socket would reset them."""
         spare = listener.dup()
         spare.setblocking(False)
         for server in self.servers:
@@ -113,18 +113,18 @@ class Server(uvicorn.Server):
 def serve(
     model: Model,
     listener: socket.socket,
-    settings: Settings,
+    settings: ServerSettings,
     keys: tuple[bytes, ...],
     hosts: Hosts,
     started_up: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answer until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
+    """Serve until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
     give_blocks_back()
     write_all_as_json()
     front, api = build_app(model, settings, keys, hosts)
     config = uvicorn.Config(
         front,
-        http="h11",  # the strictest parser; uvicorn would take whichever is installed
+        http="h11",  # the strictest parser; uvicorn's default depends on what is installed
         ws="none",
         lifespan="on",
         log_config=None,

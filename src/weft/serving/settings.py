@@ -1,36 +1,36 @@
-"""What a server allows."""
+"""Limits and timeouts of the server."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Every number that a person may change on the command line, and a few that none needs to."""
+class ServerSettings:
+    """Settings of the server. The command line sets most of them."""
 
     max_body: int = 1_000_000
-    """bytes of a request's body"""
+    """maximum size of a request's body in bytes"""
     max_texts: int = 256
-    """texts of a request; each pair counts as one"""
+    """maximum number of texts in a request; a pair counts as one"""
     max_chars: int = 20_000
-    """characters of one text"""
+    """maximum number of characters in a text"""
     batch_tokens: int = 2048
-    """tokens of all requests that share one pass through the model; 0 gives every request a pass of its own"""
+    """maximum number of tokens in a forward pass, of all requests that share it; 0 disables batching of requests"""
     max_wait: float = 0.003
-    """seconds that a request waits for company at most"""
+    """maximum seconds that a request waits for others to share a pass"""
     queue_tokens: int = 65_536
-    """tokens that may wait for the model; who comes later gets a 429"""
+    """maximum number of tokens queued for the model; further requests get a 429"""
     queue_chars: int = 4_000_000
-    """characters that may wait for the tokenizer, counted once for each task that reads them"""
+    """maximum number of characters queued for the tokenizer, counted once for each task that reads them"""
     queue_requests: int = 1024
-    """requests that may be in work, from the tokenizer to the answer"""
+    """maximum number of requests in progress, from the tokenizer to the answer"""
     body_seconds: float = 10.0
-    """how long a client may take to send its body, or the headers of a new connection"""
+    """maximum seconds for a client to send its body, or the headers of a new connection"""
     drain_seconds: float = 1.0
-    """after SIGTERM, how long open connections are still listened to"""
+    """seconds after SIGTERM during which open connections are still read"""
     finish_seconds: float = 30.0
-    """after that, how long requests in flight may take"""
+    """maximum seconds after that for requests in flight"""
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of all bodies that are in memory, from their headers to their answers."""
+        """Maximum bytes of all bodies in memory, each from its headers to its answer."""
         return 64 * self.max_body

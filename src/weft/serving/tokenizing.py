@@ -1,29 +1,29 @@
-"""Texts to tokens in a few threads. Requests take turns, so that a large one delays nobody and stops when cancelled."""
+"""Tokenizes texts in a few threads. Requests take turns, so a large one delays no other and stops when cancelled."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from weft.inference.joint import Ask
 from weft.serving.waiting import spans
-from weft.tasks.together import Ask
 
 THREADS = 2
-"""the library works without holding Python up"""
+"""Threads of the pool. The tokenizer library releases the GIL."""
 TURN = 20_000
-"""characters of a turn: a few milliseconds; a longer text has a turn of its own"""
+"""Maximum number of characters in a turn, a few milliseconds; a longer text has a separate turn."""
 
 
 class Tokenizing:
-    """Owned by the event loop. The pool never has more work than threads: whoever waits, waits for a turn."""
+    """Thread pool owned by the event loop. It never has more work than threads: requests wait for a turn instead."""
 
     def __init__(self, count: Callable[[int], None]) -> None:
-        """`count` is told the characters of every turn that has begun."""
+        """`count` is called with the characters of every turn when it starts."""
         self.count = count
         self.pool = ThreadPoolExecutor(THREADS, "tokens")
         self.turns = asyncio.Semaphore(THREADS)  # first come, first served
 
     async def asks(self, make: Callable[[slice], list[Ask]], chars: Sequence[int]) -> list[Ask]:
-        """What `make` returns for all rows, called for a few at a time; `chars` of each row."""
+        """Call `make` on a few rows at a time and join the results; `chars` are the characters of each row."""
         loop = asyncio.get_running_loop()
         parts: list[list[Ask]] = []
         for rows, size in spans(chars, TURN):

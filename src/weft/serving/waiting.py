@@ -1,9 +1,9 @@
-"""Which rows of which requests share the next pass. Knows nothing of threads, models or HTTP.
+"""The queue: chooses which rows of which requests share the next pass. Independent of threads, models and HTTP.
 
-A request is cut into pieces of at most a quarter of a pass. A pass takes a piece of the oldest request, so that every
-request is answered in the end; then of the others, those with the fewest tokens first; then further pieces, as long as
-they fit. Requests of several pieces fill a pass only as far as it stays short. So small requests never wait for large
-ones, however many of those there are.
+A request is split into pieces of at most a quarter of a pass. A pass takes a piece of the oldest request, so that every
+request is eventually answered; then one of each other request, those with the fewest tokens first; then further pieces
+as long as they fit. Requests of several pieces fill a pass only while it stays short. So small requests never wait for
+large ones, for any number of large ones.
 """
 
 from asyncio import Future
@@ -14,22 +14,22 @@ from math import ceil, inf
 
 import numpy as np
 
-from weft.tasks.together import Ask, Values
+from weft.inference.joint import Ask, Values
 
 PIECES = 4
-"""into which a pass can be shared: a piece of a large request leaves room for small ones"""
+"""Pieces of maximum size per pass: a piece of a large request leaves capacity for small ones."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of one request that are never parted."""
+    """Rows of one request that are always processed in the same pass."""
 
     asks: tuple[Ask, ...]
     tokens: int
 
 
 def row_tokens(asks: Sequence[Ask]) -> list[int]:
-    """Tokens of every row, counted once where several tasks read the same sequence. All asks have the same rows."""
+    """Tokens of every row; a sequence that several tasks read counts once. All asks have the same rows."""
     counts = []
     for i in range(len(asks[0].rows)):
         distinct = {(ids.tobytes(), second): len(ids) for ask in asks for ids, second in ask.rows[i]}
@@ -38,7 +38,10 @@ def row_tokens(asks: Sequence[Ask]) -> list[int]:
 
 
 def spans(sizes: Sequence[int], limit: int) -> Iterator[tuple[slice, int]]:
-    """Consecutive rows whose sizes sum to at most `limit`, but one at least, and the sum; all if the limit is 0."""
+    """Yield slices of consecutive rows whose sizes sum to at most `limit`, at least one row each, and the sum.
+
+    With a limit of 0, all rows are one slice.
+    """
     start = total = 0
     for end, size in enumerate(sizes):
         if limit and end > start and total + size > limit:
@@ -49,33 +52,33 @@ def spans(sizes: Sequence[int], limit: int) -> Iterator[tuple[slice, int]]:
 
 
 def cut(asks: Sequence[Ask], limit: int) -> Iterator[Piece]:
-    """Pieces for passes of at most `limit` tokens; everything in one if there is no limit (0)."""
+    """Split a request into pieces for passes of at most `limit` tokens; one piece if the limit is 0."""
     for rows, tokens in spans(row_tokens(asks), ceil(limit / PIECES)):
         yield Piece(tuple(Ask(ask.task, ask.rows[rows], ask.vectors) for ask in asks), tokens)
 
 
 @dataclass(eq=False)
-class Job:
-    """One request: what is still to be done, and what has been found."""
+class QueuedJob:
+    """One request: its pending pieces and the values so far."""
 
     pieces: deque[Piece]
     answer: "Future[list[Values]]"
-    """the values of each ask; cancelled when the client has gone"""
+    """values of each ask; cancelled when the client disconnects"""
     since: float = 0.0
-    """when it came"""
+    """arrival time"""
     found: list[list[Values]] = field(default_factory=list)
-    """the values of each ask, for each piece that is done"""
+    """values of each ask, for each finished piece"""
 
     def __post_init__(self) -> None:
         self.count = len(self.pieces)
 
     @property
     def tokens(self) -> int:
-        """that still wait"""
+        """number of pending tokens"""
         return sum(piece.tokens for piece in self.pieces)
 
     def deliver(self, values: "list[Values] | Exception") -> None:
-        """A piece is done; with the last one the request is answered, and with the first failure too."""
+        """Add the values of a finished piece; the last piece, or the first failure, completes the answer."""
         if self.answer.done():
             return
         if isinstance(values, Exception):
@@ -87,32 +90,32 @@ class Job:
 
 
 class Waiting:
-    """The requests that wait."""
+    """The queued requests."""
 
     def __init__(self, limit: int) -> None:
-        """`limit` tokens in a pass; 0 for one request in each."""
+        """`limit` is the maximum number of tokens in a pass; 0 means one request per pass."""
         self.limit = limit
-        self.jobs: list[Job] = []
+        self.jobs: list[QueuedJob] = []
         self.tokens = 0
 
-    def put(self, job: Job) -> None:
+    def put(self, job: QueuedJob) -> None:
         self.jobs.append(job)
         self.tokens += job.tokens
 
     @property
     def is_full(self) -> bool:
-        """Whether a pass could not take more than what is here."""
+        """Whether the queue has enough tokens for a full pass."""
         return bool(self.jobs) and self.tokens >= self.limit
 
     def forget(self) -> None:
-        """Leave out requests that were given up, and those that have nothing left to compute."""
+        """Remove cancelled requests and those without pending pieces."""
         self.jobs = [job for job in self.jobs if job.pieces and not job.answer.done()]
         self.tokens = sum(job.tokens for job in self.jobs)
 
-    def take(self, short: float = inf) -> list[tuple[Job, Piece]]:
-        """The pieces of the next pass; a pass of up to `short` tokens is short."""
+    def take(self, short: float = inf) -> list[tuple[QueuedJob, Piece]]:
+        """Take the pieces of the next pass; a pass of up to `short` tokens is short."""
         self.forget()
-        taken: list[tuple[Job, Piece]] = []
+        taken: list[tuple[QueuedJob, Piece]] = []
         total = 0
         in_turn = self.jobs[:1] + sorted(self.jobs[1:], key=lambda job: job.tokens)
         while in_turn:

@@ -1,1 +1,1 @@
-"""Honest comparisons: arms x seeds under equal conditions, and what they say about a claim."""
+"""Controlled comparisons of recipes: every arm with every seed under equal conditions, and tests of claims."""

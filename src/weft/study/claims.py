@@ -1,4 +1,4 @@
-"""What a study says of its claims: supported, refuted or undecided."""
+"""Decides the claims of a study: supported, refuted or undecided."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,26 +13,28 @@ Word = Literal["supported", "refuted", "undecided"]
 
 @dataclass(frozen=True)
 class Verdict:
+    """The decision on one claim, with the statistics behind it."""
+
     claim: Claim
     word: Word
     why: str
     seeds: tuple[int, ...]
-    """those that both arms have"""
+    """Seeds that both arms have."""
     difference: Estimate | None
-    """`better` minus `worse`; more is better for the claim"""
+    """`better` minus `worse`; larger favours the claim."""
     p: float | None
     adjusted: float | None
-    """after Holm's correction over the claims of the study"""
+    """The p-value after Holm's correction over all claims of the study."""
     smallest: float | None
-    """the difference beyond the margin that this study would have found four times out of five"""
+    """Minimum detectable difference from the margin, at a power of 80 %."""
     cost_ratios: tuple[float, ...] = ()
-    """cost of `better` over that of `worse`, seed by seed"""
+    """Cost of `better` divided by the cost of `worse`, per seed."""
 
 
 def judge(claims: Sequence[Claim], outcomes: Outcomes) -> list[Verdict]:
-    """A claim is decided when its p, corrected for the number of claims, is below 5 %."""
+    """Decide each claim. A claim is decided if its p-value, corrected for the number of claims, is below 5 %."""
     found = [_compare(claim, outcomes) for claim in claims]
-    # a claim of which nothing is known was still asked
+    # a claim without an estimate still counts as a test in Holm's correction
     ps = [1.0 if own is None else own.p(-claim.margin) for claim, (own, _) in zip(claims, found, strict=True)]
     adjusted = holm(ps)
     verdicts = []
@@ -62,24 +64,24 @@ def _measured(claim: Claim, arm: str, outcomes: Outcomes) -> Measured:
 
 def _quality(claim: Claim, own: Estimate, p: float, corrected: float) -> tuple[Word, str]:
     beyond = f"-{claim.margin:g}" if claim.margin else "0"
-    if p >= LEVEL:  # and so is the corrected one, which is never smaller
-        return "undecided", f"the difference is not clearly on one side of {beyond}"
+    if p >= LEVEL:  # the corrected p is never smaller, so it is not significant either
+        return "undecided", f"the difference is not significantly different from {beyond}"
     above = own.value > -claim.margin
     side = f"{'above' if above else 'below'} {beyond}"
     if corrected >= LEVEL:
-        return "undecided", f"clearly {side} by itself, but not as one of several claims"
-    return "supported" if above else "refuted", f"the difference is clearly {side}"
+        return "undecided", f"significantly {side} on its own, but not after correction for several claims"
+    return "supported" if above else "refuted", f"the difference is significantly {side}"
 
 
 def _with_cost(claim: Claim, word: Word, why: str, ratios: tuple[float, ...]) -> tuple[Word, str]:
-    """Cost is measured, not inferred: all seeds must agree on which side of the bound it lies."""
+    """Combine the verdict on quality with the cost bound, which all seeds must meet or all must exceed."""
     bound = claim.at_most_cost
     assert bound is not None
     if all(ratio > bound for ratio in ratios):
-        return "refuted", f"the cost is above {bound:g} of the other's with every seed"
+        return "refuted", f"the cost ratio exceeds {bound:g} for every seed"
     if any(ratio > bound for ratio in ratios):
-        return ("refuted", why) if word == "refuted" else ("undecided", f"the cost is about {bound:g} of the other's")
-    return word, f"{why}; the cost is at most {bound:g} of the other's with every seed"
+        return ("refuted", why) if word == "refuted" else ("undecided", f"the cost ratio is about {bound:g}")
+    return word, f"{why}; the cost ratio is at most {bound:g} for every seed"
 
 
 def _ratios(claim: Claim, outcomes: Outcomes, seeds: tuple[int, ...]) -> tuple[float, ...]:
@@ -91,7 +93,7 @@ def _ratios(claim: Claim, outcomes: Outcomes, seeds: tuple[int, ...]) -> tuple[f
 def _unknown(claim: Claim, outcomes: Outcomes) -> str:
     for arm in (claim.better, claim.worse):
         if not outcomes.seeds(arm):
-            return f"no run of {arm} came to its end"
+            return f"no run of {arm} finished"
         if len(outcomes.seeds(arm)) < 2:
-            return f"{arm} has one seed, so nothing is known of the spread between seeds"
-    return f"{claim.metric} is undefined in a run, or does not vary at all"
+            return f"{arm} has one seed, so the variance between seeds is unknown"
+    return f"{claim.metric} is undefined in a run, or its variance is zero"

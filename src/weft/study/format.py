@@ -1,40 +1,38 @@
-"""A study as a file: arms, seeds, a budget and claims."""
+"""The study file: arms, seeds, a budget and claims."""
 
-import difflib
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
-from weft.content import Content, parse_toml, read_text, toml_text
-from weft.errors import UserError
-from weft.library import library
-from weft.variants import Config, check_names, parse
+from weft.foundation.config import Config, check_names, parse
+from weft.foundation.content import Content, parse_toml, toml_text
+from weft.foundation.errors import UserError
+from weft.foundation.shipped import load_toml, pick, shipped_texts
+from weft.recipes.library import library
 
 
-class Budget(Config):
-    """How much a run may train, by one of three measures. A run is scored once, at the end of its budget."""
+class StudyBudget(Config):
+    """Training budget of a run, in one of three units. A run is evaluated once, at the end of its budget."""
 
     steps: int | None = Field(default=None, ge=1)
-    """optimizer steps"""
+    """Optimizer steps."""
     examples: int | None = Field(default=None, ge=1)
-    """rows of all tasks together"""
+    """Rows, summed over all tasks."""
     tokens: int | None = Field(default=None, ge=1)
-    """tokens of all tasks together: the measure of compute"""
+    """Tokens, summed over all tasks: the unit for comparisons at equal compute."""
 
     @model_validator(mode="after")
-    def _one(self) -> "Budget":
+    def _one(self) -> "StudyBudget":
         if len(self.model_dump(exclude_none=True)) != 1:
-            raise ValueError("a budget has one of `steps`, `examples` and `tokens`")
+            raise ValueError("expected exactly one of `steps`, `examples` and `tokens`")
         return self
 
-    def shared(self, share: float) -> "Budget":
-        """A part of it."""
+    def shared(self, share: float) -> "StudyBudget":
+        """Return the budget multiplied by `share`."""
         (key, amount), *_ = self.model_dump(exclude_none=True).items()
-        return Budget.model_validate({key: max(1, round(amount * share))})
+        return StudyBudget.model_validate({key: max(1, round(amount * share))})
 
     def __str__(self) -> str:
         (key, amount), *_ = self.model_dump(exclude_none=True).items()
@@ -42,21 +40,22 @@ class Budget(Config):
 
 
 class Arm(Config):
-    """A recipe with changes. In the file the changes stand beside these keys, each with its whole key in quotes."""
+    """A recipe with changes. In the file, changes are written next to these keys, each with its whole key in quotes."""
 
     recipe: str | Content | None = None
-    """a recipe file, a shipped name or a whole recipe; the study's `base` unless said"""
+    """A recipe file, a shipped name or a whole recipe. Defaults to the study's `base`."""
     only: tuple[str, ...] | None = Field(default=None, min_length=1)
-    """the tasks that are kept"""
-    budget: Budget | None = None
-    """instead of the study's"""
+    """Train only these tasks. Defaults to all tasks of the recipe."""
+    budget: StudyBudget | None = None
+    """Budget of this arm. Defaults to the study's `budget`."""
     share: float = Field(default=1.0, gt=0)
-    """so much of the budget"""
+    """Factor by which the budget is multiplied."""
     published: str | None = None
-    """the shipped recipe whose published figures stand beside this arm's"""
+    """A shipped recipe whose published scores are shown next to this arm's."""
     unset: tuple[str, ...] = ()
-    """keys of the recipe that this arm leaves out, such as "tasks.similarity.head": their defaults hold"""
+    """Recipe keys to reset to their defaults, such as "tasks.similarity.head"."""
     changes: Content = Field(default_factory=dict)
+    """Recipe key -> value. In a file, usually written next to the other keys of the arm."""
 
     @model_validator(mode="before")
     @classmethod
@@ -75,14 +74,14 @@ class Arm(Config):
     def _unset_or_set(self) -> "Arm":
         both = [key for key in self.unset if key in self.changes]
         if both:
-            raise ValueError(f"`unset` leaves out {both[0]}, which the arm sets; keep one of the two")
+            raise ValueError(f"`unset` removes {both[0]}, but the arm also sets it; remove one of the two")
         return self
 
     @field_validator("published")
     @classmethod
     def _is_published(cls, name: str | None) -> str | None:
         if name is not None and (name not in library() or library()[name].published is None):
-            raise ValueError(f"{name!r} is no shipped recipe with published figures; `weft recipes` lists them")
+            raise ValueError(f"{name!r} is not a shipped recipe with published scores; see `weft recipes`")
         return name
 
     @model_serializer
@@ -99,7 +98,7 @@ class Arm(Config):
 
 
 def whole_keys(changes: Content) -> Content:
-    """`optimizer.lr = 1e-4` without quotes is a table to TOML, which would replace all of `optimizer`."""
+    """Reject keys without quotes: TOML reads `optimizer.lr = 1e-4` as a table that replaces all of `optimizer`."""
     for key, value in changes.items():
         if key in ("tasks", "optimizer", "log", "checkpoint") and isinstance(value, dict):
             inner = next(iter(value), "...")
@@ -108,21 +107,24 @@ def whole_keys(changes: Content) -> Content:
 
 
 class Claim(Config):
-    """What is said of two arms. `better` is at least as good as `worse` minus the margin, and better than that."""
+    """A hypothesis about two arms: the score of `better` is above that of `worse` minus `margin`."""
 
     text: str
+    """The claim in words, as tables show it."""
     better: str
+    """Arm that is claimed to be better, or not worse by more than `margin`."""
     worse: str
+    """Arm that it is compared with."""
     metric: str
-    """`TASK.METRIC` such as "similarity.pearson", or "overall" """
+    """`TASK.METRIC` such as "similarity.pearson", or "overall"."""
     on: Literal["dev", "gap"] = "dev"
-    """the dev score, or how far the score on train rows is above it: the smaller gap is better"""
+    """Compare the dev score, or the generalization gap (train score minus dev score; smaller is better)."""
     margin: float = Field(default=0.0, ge=0)
-    """`better` may be worse by so much: for claims that one thing matches another, or that a thing does not help"""
+    """Non-inferiority margin: for claims that one arm matches another, or that a method does not help."""
     at_most_cost: float | None = Field(default=None, gt=0)
-    """besides, `better` must cost at most so much of what `worse` costs"""
+    """Upper bound on the cost of `better` divided by the cost of `worse`. Defaults to no bound."""
     cost: Literal["seconds", "tokens"] = "seconds"
-    """what `at_most_cost` counts"""
+    """Unit of cost for `at_most_cost`."""
 
     @model_validator(mode="after")
     def _gap_of_a_task(self) -> "Claim":
@@ -132,40 +134,47 @@ class Claim(Config):
 
 
 class Full(Config):
-    """What `--full` puts in the place of the study's own."""
+    """Values that replace the study's with `--full`."""
 
     seeds: tuple[int, ...] = Field(min_length=1)
-    budget: Budget
+    """Seeds of every arm."""
+    budget: StudyBudget
+    """Training budget of each run."""
     set: Content = Field(default_factory=dict)
+    """Changes that all arms share; they replace the study's `set`."""
 
 
 class Study(Config):
+    """Arms that are trained under equal conditions, and claims about them."""
+
     name: str
-    """how tables call it"""
+    """Name of the study in tables."""
     about: str = ""
-    """what a reader should know before the tables"""
+    """Description, shown above the tables."""
     base: str | None = None
-    """the recipe that arms change: a file, relative to the study, or a shipped name"""
+    """The recipe that arms change: a file, relative to the study, or a shipped name."""
     seeds: tuple[int, ...] = Field(min_length=1)
-    """every arm is trained once with each; at least two for an interval"""
-    budget: Budget
-    """how much each run may train"""
+    """Every arm is trained once per seed. Intervals need at least two seeds."""
+    budget: StudyBudget
+    """Training budget of each run."""
     baseline: str
-    """the arm that the others are held against"""
+    """The arm that the others are compared with."""
     set: Content = Field(default_factory=dict)
-    """changes that all arms share"""
+    """Changes that all arms share."""
     full: Full | None = None
-    """seeds, budget and shared changes of the large version, which `--full` runs"""
+    """Seeds, budget and shared changes of the large version, which `--full` runs."""
     arms: dict[str, Arm] = Field(min_length=2)
+    """The recipes to compare, by name."""
     claims: tuple[Claim, ...] = ()
+    """Hypotheses to test."""
     data: dict[str, str] = Field(default_factory=dict)
-    """written by weft: which rows were used, as digests of their files; going on with others is refused"""
+    """Written by weft: SHA-256 digests of the data and code files. Resuming with different files fails."""
 
     @field_validator("seeds")
     @classmethod
     def _each_once(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-            raise ValueError("expected numbers from 0 on, each once")
+            raise ValueError("expected distinct integers >= 0")
         return seeds
 
     @field_validator("set")
@@ -184,50 +193,34 @@ class Study(Config):
         for number, claim in enumerate(self.claims):
             places |= {f"claims.{number}.better": claim.better, f"claims.{number}.worse": claim.worse}
             if claim.better == claim.worse:
-                raise ValueError(f"claims.{number} holds the arm {claim.better!r} against itself")
+                raise ValueError(f"claims.{number} compares the arm {claim.better!r} with itself")
         for place, name in places.items():
             if name not in self.arms:
                 raise ValueError(f"{place}: found {name!r}, expected one of {', '.join(self.arms)}")
         return self
 
     def enlarged(self) -> "Study":
-        """The large version."""
+        """Return the large version of the study, which `--full` runs."""
         if self.full is None:
-            raise UserError(f"{self.name}: has no [full] table, so there is no --full version of it")
+            raise UserError(f"{self.name}: --full needs a [full] table in the study, and there is none")
         return self.model_copy(
             update={"seeds": self.full.seeds, "budget": self.full.budget, "set": self.full.set, "full": None}
         )
 
 
 @dataclass(frozen=True)
-class Source:
-    """A study as it was found."""
+class FoundStudy:
+    """A study and the folder that its paths are relative to."""
 
     study: Study
     folder: Path
-    """what its paths are relative to"""
+    """Folder that relative paths in the study start from."""
 
 
-@cache
-def shipped_studies() -> dict[str, str]:
-    """name -> text of every study that comes with weft"""
-    folder = resources.files("weft") / "studies"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    return {file.name.removesuffix(".toml"): file.read_text(encoding="utf-8") for file in files}
-
-
-def load_study(source: str) -> Source:
-    """A study from a file or by its shipped name."""
-    path = Path(source)
-    if path.is_file():
-        return Source(parse_study(read_text(path, "a study"), str(path)), path.parent)
-    if path.suffix == ".toml":
-        raise UserError(f"{path}: there is no such file")
-    if source not in shipped_studies():
-        near = difflib.get_close_matches(source, shipped_studies(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; `weft study` lists them"
-        raise UserError(f"{source}: is neither a file nor a shipped study{hint}")
-    return Source(parse_study(shipped_studies()[source], source), Path())
+def load_study(source: str) -> FoundStudy:
+    """Load a study from a file or by its shipped name."""
+    file = load_toml(source, "study", lambda name: pick(name, shipped_texts("studies"), "study"))
+    return FoundStudy(parse(Study, file.content, file.where), file.folder)
 
 
 def parse_study(text: str, where: str) -> Study:
@@ -235,11 +228,11 @@ def parse_study(text: str, where: str) -> Study:
 
 
 def study_content(study: Study) -> Content:
-    """Plain values, as JSON has them; what is not set is left out."""
+    """Return the study as plain JSON values, without unset keys."""
     content: Content = study.model_dump(mode="json", exclude_none=True)
     return {key: value for key, value in content.items() if value not in ({}, [], "")}
 
 
 def study_toml(study: Study) -> str:
-    """A study as a file that loads to the same study."""
+    """Return TOML text that loads to the same study."""
     return toml_text(study_content(study), sections="arms")

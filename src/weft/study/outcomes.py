@@ -1,63 +1,65 @@
-"""What the runs of a study came to, row by row."""
+"""Results of the runs of a study, per dev row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.errors import RunError
-from weft.evaluation.metrics import METRICS
 from weft.evaluation.together import resampled_together
-from weft.evaluation.truth import Predictions, Truth
+from weft.foundation.errors import RunError
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Truth
 from weft.report.learning import conflicts
-from weft.report.run import read_run
+from weft.runs.reader import read_run
+from weft.runs.records import TaskScores
 
 Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """The answers of one run to the dev rows of one task."""
+    """Predictions of one run for the dev rows of one task."""
 
     truth: Truth
     predictions: Predictions
     metrics: tuple[str, ...]
-    """the primary one first"""
+    """Primary metric first."""
     texts: list[tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True)
 class RunOutcome:
+    """Predictions, train scores, cost and gradient conflicts of one finished run."""
+
     tasks: dict[str, TaskOutcome]
-    train: dict[str, dict[str, float | None]]
-    """scores on train rows"""
+    train: TaskScores
+    """Scores on train rows."""
     cost: dict[str, float]
-    """seconds, tokens and peak_memory in bytes"""
+    """Keys: seconds, tokens, and peak_memory in bytes."""
     conflicts: dict[str, tuple[float, float]]
-    """pair of tasks -> mean cosine of their gradients, share of the logged steps on which it was below zero"""
+    """Pair of tasks -> mean cosine similarity of their gradients, share of logged steps on which it is below 0."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of one arm, more is better: on the dev rows themselves, and on every resample of them."""
+    """One metric of one arm, oriented so that larger is better: on the dev rows and on each bootstrap resample."""
 
     seeds: tuple[int, ...]
     values: Numbers
-    """[seeds]; NaN where it is undefined"""
+    """[seeds]; NaN where the metric is undefined."""
     resampled: Numbers
     """[rounds, seeds]"""
 
     def of(self, seeds: tuple[int, ...]) -> "Measured":
-        """Some of the seeds alone."""
+        """Return the values of these seeds only."""
         places = [self.seeds.index(seed) for seed in seeds]
         return Measured(seeds, self.values[places], self.resampled[:, places])
 
 
 class Outcomes:
-    """All runs that have ended, by arm and seed."""
+    """All finished runs, by arm and seed."""
 
     def __init__(self, runs: Mapping[tuple[str, int], RunOutcome]) -> None:
         self.runs = dict(runs)
@@ -68,20 +70,20 @@ class Outcomes:
         return tuple(seed for name, seed in self.runs if name == arm)
 
     def tasks(self, arm: str) -> dict[str, TaskOutcome]:
-        """of the arm's first run: what is alike in all of them"""
+        """Return the tasks of the arm's first run; rows and metrics are the same in all runs."""
         seeds = self.seeds(arm)
         return self.runs[arm, seeds[0]].tasks if seeds else {}
 
     def measured(self, arm: str, metric: str) -> Measured:
-        """`TASK.METRIC` or `overall` of an arm."""
+        """Return `TASK.METRIC` or `overall` of an arm."""
         if (arm, metric) not in self._measured:
             self._measured[arm, metric] = self._overall(arm) if metric == "overall" else self._task(arm, metric)
         return self._measured[arm, metric]
 
     def gap(self, arm: str, metric: str) -> Measured:
-        """The dev score minus the score on train rows: more is less overfitting.
+        """Return the dev score minus the train score: larger means less overfitting.
 
-        The train rows are drawn anew for every seed, so how much they happen to matter shows between the seeds.
+        Train rows are sampled per seed, so their sampling variance is part of the variance between seeds.
         """
         dev = self.measured(arm, metric)
         task, name = metric.split(".", 1)
@@ -90,7 +92,7 @@ class Outcomes:
         return Measured(dev.seeds, dev.values - sign * train, dev.resampled - sign * train)
 
     def cost(self, arm: str, kind: str) -> Numbers:
-        """[seeds]"""
+        """Return the cost of each run: [seeds]."""
         return np.array([self.runs[arm, seed].cost[kind] for seed in self.seeds(arm)])
 
     def _task(self, arm: str, metric: str) -> Measured:
@@ -104,7 +106,7 @@ class Outcomes:
         return Measured(seeds, sign * values, sign * resampled)
 
     def _overall(self, arm: str) -> Measured:
-        """The mean of the tasks' primary metrics, a correlation r as (1 + r) / 2."""
+        """Average the tasks' primary metrics; a correlation r counts as (1 + r) / 2."""
         primary = {task: own.metrics[0] for task, own in self.tasks(arm).items()}
         parts = [self.measured(arm, f"{task}.{name}") for task, name in primary.items()]
         halves = [METRICS[name].is_correlation for name in primary.values()]
@@ -117,14 +119,14 @@ class Outcomes:
         return Measured(self.seeds(arm), mean([p.values for p in parts]), mean([p.resampled for p in parts]))
 
     def _check_rows(self) -> None:
-        """Paired differences need the same rows in every run."""
+        """Require the same dev rows in every run: paired differences need them."""
         first: dict[str, tuple[str, TaskOutcome]] = {}
         for (arm, seed), run in self.runs.items():
             for task, own in run.tasks.items():
                 name, other = first.setdefault(task, (f"{arm}-{seed}", own))
                 same = np.array_equal(own.truth.targets, other.truth.targets)
                 if not same or not (own.texts is None or other.texts is None or own.texts == other.texts):
-                    raise RunError(f"{task}: the dev rows of {arm}-{seed} are not those of {name}; nothing compares")
+                    raise RunError(f"{task}: the dev rows of {arm}-{seed} differ from those of {name}")
 
 
 def _number(value: float | None) -> float:
@@ -132,14 +134,14 @@ def _number(value: float | None) -> float:
 
 
 def read_outcome(folder: Path, metrics: Mapping[str, tuple[str, ...]]) -> RunOutcome:
-    """A run folder, at the last step of its budget."""
+    """Read the results of a run at the last step of its budget."""
     run = read_run(folder)
     result, last = run.result, run.evaluations[-1] if run.evaluations else None
-    if result is None or last is None or last["step"] != result["steps"] or result["best_step"] != result["steps"]:
-        raise RunError(f"{folder}: was not scored at the end of its budget; move it away, and it is made again")
+    if result is None or last is None or last.step != result.steps or result.best_step != result.steps:
+        raise RunError(f"{folder}: was not evaluated at the end of its budget; delete it to train the run again")
     tasks = {
         name: TaskOutcome(task.truth, task.predictions, metrics[name], task.texts) for name, task in run.tasks.items()
     }
-    cost: dict[str, Any] = {key: float(result[key]) for key in ("seconds", "tokens", "peak_memory")}
+    cost = {"seconds": result.seconds, "tokens": float(result.tokens), "peak_memory": float(result.peak_memory)}
     pairs = {"|".join(pair.tasks): (pair.mean, pair.below_zero) for pair in conflicts(run)}
-    return RunOutcome(tasks, last.get("train", {}), cost, pairs)
+    return RunOutcome(tasks, last.train or {}, cost, pairs)

@@ -1,4 +1,4 @@
-"""What a study would do: every arm's recipe resolved, checked and built once, before anything is trained."""
+"""Plans a study: resolves, checks and builds the recipe of every arm before training starts."""
 
 import copy
 import hashlib
@@ -9,20 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from weft.check import duration, estimate_scoring, estimate_seconds, times_seen
-from weft.content import Content, put, remove
-from weft.errors import UserError
-from weft.evaluation.metrics import choose_metrics
-from weft.experiment import Assembly, assemble
-from weft.recipe import Recipe, as_dict, parse_recipe, parse_setting, read_source, resolve
+from weft.build import assemble
+from weft.foundation.atomic import sha256
+from weft.foundation.content import Content, put, remove
+from weft.foundation.errors import UserError
+from weft.kinds.metrics import choose_metrics
+from weft.recipes.assembly import Assembly
+from weft.recipes.check import duration, estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
-from weft.study.format import Arm, Budget, Source, Study
-from weft.training.checkpoint import sha256
+from weft.study.format import Arm, FoundStudy, Study, StudyBudget
+from weft.study.records import RowsSeen
 
 SAMPLED = 2000
-"""windows of a plan that are counted to turn a budget of examples or tokens into steps"""
+"""Windows of a plan that are sampled to convert a budget of examples or tokens to steps."""
 LOOK = 256
-"""after so many windows it is looked whether every row was seen: long plans need not be counted to their end"""
+"""Windows between checks whether every row was seen, so that long plans are not counted to their end."""
 
 
 @dataclass(frozen=True)
@@ -32,104 +34,103 @@ class PlannedArm:
     name: str
     recipe: Recipe
     steps: int
-    train_rows: dict[str, "RowsSeen"]
+    train_rows: dict[str, RowsSeen]
     training: float
-    """about how many seconds the steps of one run take here"""
+    """Estimated seconds for the steps of one run on this machine."""
     scoring: float
-    """about how many seconds its scores take"""
+    """Estimated seconds for the evaluation of one run."""
     metrics: dict[str, tuple[str, ...]]
-    """what is measured of each task, the primary metric first"""
+    """Metrics of each task, the primary metric first."""
     dev_rows: dict[str, int]
     dev_digest: dict[str, str]
-    """of the labels of each task's dev rows: equal where arms are scored on the same rows"""
+    """Digest of the labels of each task's dev rows: equal if arms are evaluated on the same rows."""
     files: dict[str, str]
-    """file that is read -> digest of its content"""
+    """Input file -> SHA-256 digest of its content."""
     notes: list[str]
 
     @property
     def seconds(self) -> float:
-        """about how long one run takes here"""
+        """Estimated seconds for one run on this machine."""
         return self.training + self.scoring
 
 
 @dataclass(frozen=True)
-class RowsSeen:
-    """The train rows of a task that a run sees, counted over its plan with the recipe's own seed."""
-
-    of: int
-    """rows that there are"""
-    distinct: int
-    """rows that are seen at least once"""
-    drawn: int
-    """rows that are seen, each counted as often as it is"""
-
-
-@dataclass(frozen=True)
 class StudyPlan:
+    """A resolved study and its arms."""
+
     study: Study
-    """resolved: it holds every arm's whole recipe"""
+    """Resolved: every arm contains its whole recipe."""
     arms: dict[str, PlannedArm]
     device: str
+    trust_code: bool
 
     @property
     def seconds(self) -> float:
         return len(self.study.seeds) * sum(arm.seconds for arm in self.arms.values())
 
     def runs(self) -> Iterator[tuple[PlannedArm, int]]:
-        """Seed by seed, so that a study that is stopped half-way has some seeds of every arm."""
+        """Iterate over all runs seed by seed, so that an interrupted study has some seeds of every arm."""
         for seed in self.study.seeds:
             for arm in self.arms.values():
                 yield arm, seed
 
 
 def with_settings(study: Study, settings: Sequence[str]) -> Study:
-    """The study with `--set a.b=value` for all of its arms; what an arm says itself stays."""
+    """Apply `--set a.b=value` to all arms; changes of an arm take precedence."""
     return study.model_copy(update={"set": study.set | dict(map(parse_setting, settings))})
 
 
 def plan_study(
-    source: Source, *, data_dir: Path | None = None, body: str | None = None, device: str = "auto"
+    source: FoundStudy,
+    *,
+    data_dir: Path | None = None,
+    body: str | None = None,
+    device: str = "auto",
+    trust_code: bool = False,
 ) -> StudyPlan:
-    """Resolve and build every arm, or say what in the study cannot be."""
+    """Resolve and build every arm. Raises UserError for anything in the study that cannot work."""
     study = source.study
-    arms = {
-        name: _plan_arm(name, arm_recipe(source, name, data_dir, body), arm.budget or study.budget, arm.share, device)
-        for name, arm in study.arms.items()
-    }
+    arms = {}
+    for name, arm in study.arms.items():
+        recipe, budget = arm_recipe(source, name, data_dir, body), arm.budget or study.budget
+        arms[name] = _plan_arm(name, recipe, budget, arm.share, device, trust_code)
     _check_claims(study, arms)
     _check_rows(study, arms)
     data = {file: digest for arm in arms.values() for file, digest in arm.files.items()}
     if study.data and study.data != data:
         changed = [key for key in {**study.data, **data} if study.data.get(key) != data.get(key)]
-        raise UserError(f"{study.name}: was made with other data; these have changed: {', '.join(changed)}")
-    resolved = {name: arm.model_copy(update={"recipe": as_dict(arms[name].recipe)}) for name, arm in study.arms.items()}
-    return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device)
+        raise UserError(f"{study.name}: data or code files have changed since it was started: {', '.join(changed)}")
+    resolved = {
+        name: arm.model_copy(update={"recipe": arms[name].recipe.content()}) for name, arm in study.arms.items()
+    }
+    return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device, trust_code)
 
 
-def arm_recipe(source: Source, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
-    """The recipe of an arm, with its own and the study's changes, all of its paths made absolute."""
+def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
+    """Return the recipe of an arm with the study's and the arm's changes, and with absolute paths."""
     study, arm = source.study, source.study.arms[name]
     where = f"arms.{name}"
     if isinstance(arm.recipe, dict):
         base, content = source.folder, copy.deepcopy(arm.recipe)
     else:
         said = arm.recipe or study.base
-        assert said is not None, "the format asks for one of them"
+        assert said is not None, "the format requires one of them"
         beside = source.folder / said
-        _, base, content = read_source(beside if beside.is_file() else said)
+        file = find_recipe(beside if beside.is_file() else said)
+        base, content = file.folder, file.content
     _keep(content, arm, where)
     _change(content, study.set, where)
     for key in arm.unset:
-        # a study that weft has resolved holds every arm's recipe as it came out
+        # in a resolved study, the recipes already lack the unset keys
         if not remove(content, key) and not study.data:
-            raise UserError(f"{where}.unset: found {key!r}, but the recipe does not set it; leave it out")
+            raise UserError(f"{where}.unset: found {key!r}, but the recipe does not set it; remove it from `unset`")
     _change(content, arm.changes, where)
     recipe = resolve(parse_recipe(content | {"name": name}, where), base, data_dir, body)
     for task, config in recipe.tasks.items():
         if config.data.dev_fraction is not None:
             raise UserError(
-                f"{where}: tasks.{task}.data.dev_fraction: draws other dev rows for every seed, but a study compares "
-                "all runs on the same rows; name a dev file"
+                f"{where}: tasks.{task}.data.dev_fraction: samples other dev rows for every seed, but a study compares "
+                "all runs on the same rows; set a dev file instead"
             )
     return recipe
 
@@ -150,10 +151,12 @@ def _keep(content: Content, arm: Arm, where: str) -> None:
         content["tasks"] = {task: content["tasks"][task] for task in arm.only}
 
 
-def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: str) -> PlannedArm:
+def _plan_arm(
+    name: str, recipe: Recipe, budget: StudyBudget, share: float, device: str, trust_code: bool
+) -> PlannedArm:
     try:
-        steps = steps_of(recipe, budget.shared(share), device)
-        made = assemble(recipe, steps=steps, device=device)
+        steps = steps_of(recipe, budget.shared(share), device, trust_code)
+        made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
     dev = [task.dev for task in made.data.values()]
@@ -168,16 +171,18 @@ def _plan_arm(name: str, recipe: Recipe, budget: Budget, share: float, device: s
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},
         files={
-            str(dataset.file.source): sha256(dataset.file.source)
+            str(path): sha256(path)
             for own in made.data.values()
-            for dataset in (own.train, own.dev)
-        },
+            for path in (own.train.file.source, own.dev.file.source)
+            if isinstance(path, Path)  # a study has no rows but those of files
+        }
+        | {source.file: source.sha256 for source in made.code.values()},
         notes=made.notes,
     )
 
 
 def rows_seen(plan: Plan, sizes: dict[str, int]) -> dict[str, RowsSeen]:
-    """A budget spreads its windows over all epochs of the recipe, so rows may come again before all were seen once."""
+    """Count the distinct rows that a plan reads; with a budget, rows may repeat before all were seen once."""
     seen = {task: np.zeros(size, dtype=bool) for task, size in sizes.items()}
     for step in range(plan.steps):
         if step % LOOK == 0 and all(own.all() for own in seen.values()):
@@ -188,19 +193,19 @@ def rows_seen(plan: Plan, sizes: dict[str, int]) -> dict[str, RowsSeen]:
     return {task: RowsSeen(sizes[task], int(own.sum()), drawn[task]) for task, own in seen.items()}
 
 
-def steps_of(recipe: Recipe, budget: Budget, device: str = "auto") -> int:
-    """Steps that a budget gives to a recipe: counted over windows of the recipe's own plan."""
+def steps_of(recipe: Recipe, budget: StudyBudget, device: str = "auto", trust_code: bool = False) -> int:
+    """Convert a budget to optimizer steps, by the mean size of windows of the recipe's plan."""
     if budget.steps is not None:
         return budget.steps
-    made = assemble(recipe, device=device)
+    made = assemble(recipe, device=device, trust_code=trust_code)
     weights = tokens_per_row(made) if budget.tokens is not None else dict.fromkeys(recipe.tasks, 1.0)
     amount = budget.tokens or budget.examples
-    assert amount is not None, "a budget has one measure"
+    assert amount is not None, "a budget has one unit"
     return max(1, round(amount / per_step(made, weights)))
 
 
 def per_step(made: Assembly, weights: dict[str, float]) -> float:
-    """Mean over windows of their rows, each task's multiplied by its weight."""
+    """Return the mean over windows of the weighted sum of their rows, with one weight per task."""
     plan = made.plan
     steps = np.unique(np.linspace(0, plan.steps - 1, min(plan.steps, SAMPLED)).astype(int))
     windows = [plan.window(int(step)) for step in steps]
@@ -208,25 +213,25 @@ def per_step(made: Assembly, weights: dict[str, float]) -> float:
 
 
 def tokens_per_row(made: Assembly) -> dict[str, float]:
-    """Mean tokens of a train row of each task."""
+    """Return the mean number of tokens per train row of each task."""
     return {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
 
 
 def _check_rows(study: Study, arms: dict[str, PlannedArm]) -> None:
-    """Paired differences need the same dev rows in every arm."""
+    """Require the same dev rows in every arm: paired differences need them."""
     seen: dict[str, tuple[str, str]] = {}
     for arm in arms.values():
         for task, digest in arm.dev_digest.items():
             name, first = seen.setdefault(task, (arm.name, digest))
             if digest != first:
                 raise UserError(
-                    f"{study.name}: arms are compared on the same dev rows, "
-                    f"but those of {task} differ between {name!r} and {arm.name!r}"
+                    f"{study.name}: the dev rows of {task} differ between {name!r} and {arm.name!r}; "
+                    "a study compares its arms on the same rows"
                 )
 
 
 def _check_claims(study: Study, arms: dict[str, PlannedArm]) -> None:
-    """A claim's metric must be measured in both of its arms."""
+    """Require that both arms of a claim measure its metric."""
     for number, claim in enumerate(study.claims):
         for arm in (claim.better, claim.worse):
             metrics = arms[arm].metrics
@@ -237,13 +242,13 @@ def _check_claims(study: Study, arms: dict[str, PlannedArm]) -> None:
                     f"but arm {arm!r} measures {', '.join(known)} and overall"
                 )
             if claim.on == "gap" and not arms[arm].recipe.log.train_rows:
-                raise UserError(f"{study.name}: claims.{number}.on: arm {arm!r} scores no train rows (log.train_rows)")
+                raise UserError(f"{study.name}: claims.{number}.on: arm {arm!r} needs log.train_rows above 0")
         if claim.metric == "overall" and set(arms[claim.better].metrics) != set(arms[claim.worse].metrics):
             raise UserError(f"{study.name}: claims.{number}.metric: overall needs the same tasks in both arms")
 
 
 def describe(plan: StudyPlan) -> Iterator[str]:
-    """What would run and how long it should take."""
+    """Describe the runs and their estimated duration, line by line."""
     study = plan.study
     seeds = ", ".join(map(str, study.seeds))
     yield f"{study.name}: {len(plan.arms)} arms x {len(study.seeds)} seeds ({seeds}), {study.budget} each"
@@ -252,7 +257,7 @@ def describe(plan: StudyPlan) -> Iterator[str]:
         own = study.arms[arm.name]
         changed = [f"{key} = {_short(value)}" for key, value in own.changes.items()]
         changed += [f"{key} unset" for key in own.unset]
-        cost = f"{arm.steps:,} steps, about {duration(arm.seconds)} a run"
+        cost = f"{arm.steps:,} steps, about {duration(arm.seconds)} per run"
         yield f"  {arm.name:<{width}}  {cost}  {', '.join(changed)}".rstrip()
         rows = [
             f"{seen.distinct:,} distinct of {seen.of:,} {task} ({seen.drawn:,} drawn)"
@@ -260,10 +265,10 @@ def describe(plan: StudyPlan) -> Iterator[str]:
         ]
         yield f"  {'':<{width}}  train rows: {', '.join(rows)}"
     dev = {task: count for arm in plan.arms.values() for task, count in arm.dev_rows.items()}
-    yield "scored once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in dev.items())
+    yield "evaluated once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in dev.items())
     for number, claim in enumerate(study.claims, start=1):
-        yield f"claim {number}: {claim.text} ({claim.better} against {claim.worse} by {claim.metric})"
-    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration(plan.seconds)} in all on this machine"
+        yield f"claim {number}: {claim.text} ({claim.better} vs. {claim.worse}, {claim.metric})"
+    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration(plan.seconds)} in total on this machine"
 
 
 def _short(value: Any) -> str:

@@ -1,121 +1,134 @@
-"""What is in study.json: every figure of a study, as plain values."""
+"""Computes the content of study.json from the outcomes of the runs."""
 
 import math
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from weft.content import Content
 from weft.evaluation import bootstrap
-from weft.evaluation.metrics import METRICS, overall_range
-from weft.library import library
+from weft.kinds.metrics import METRICS, overall_range
+from weft.recipes.library import library
+from weft.runs.records import RunEnvironment
 from weft.study.claims import Verdict, judge
 from weft.study.outcomes import Measured, Outcomes
 from weft.study.plan import PlannedArm, StudyPlan
-from weft.study.statistics import Estimate, difference, estimate, gap
+from weft.study.records import (
+    ArmCosts,
+    ArmResult,
+    ClaimResult,
+    ConflictResult,
+    CostResult,
+    DifferenceResult,
+    MetricResult,
+    PublishedFigures,
+    StudyResult,
+)
+from weft.study.statistics import difference, estimate, gap
 
 CONTAMINATED = (
-    "The packaged MiniLM-L6 was trained on 103,663 Quora duplicates and on NLI pairs among others. Its paraphrase and "
-    "similarity scores are no measure of what fine-tuning taught, and do not compare with those of BERT base."
+    "The packaged MiniLM-L6 was trained on 103,663 Quora duplicates and on NLI pairs, among others. Its paraphrase and "
+    "similarity scores do not measure the effect of fine-tuning and are not comparable with those of BERT base."
 )
 
 
-def study_result(plan: StudyPlan, outcomes: Outcomes, failures: dict[str, str], environment: Content) -> Content:
-    """All of study.json. `failures` has ARM-SEED -> why it did not come to its end."""
+def study_result(
+    plan: StudyPlan, outcomes: Outcomes, failures: dict[str, str], environment: RunEnvironment
+) -> StudyResult:
+    """Return the content of study.json. `failures` maps ARM-SEED to why the run failed."""
     study = plan.study
     bodies = {arm.recipe.body for arm in plan.arms.values()}
-    return {
-        "name": study.name,
-        "about": study.about,
-        "finished": not failures and len(outcomes.runs) == len(plan.arms) * len(study.seeds),
-        "seeds": list(study.seeds),
-        "budget": study.budget.model_dump(exclude_none=True),
-        "baseline": study.baseline,
-        "dev_rows": {task: rows for arm in plan.arms.values() for task, rows in arm.dev_rows.items()},
-        "resamples": bootstrap.ROUNDS,
-        "claims": [_verdict(verdict, len(study.claims)) for verdict in judge(study.claims, outcomes)],
-        "arms": {name: _arm(plan, arm, outcomes) for name, arm in plan.arms.items()},
-        "differences": _differences(plan, outcomes),
-        "conflicts": {name: found for name in plan.arms if (found := _conflicts(name, outcomes))},
-        "failures": failures,
-        "caveats": [CONTAMINATED] if "packaged:minilm-l6" in bodies else [],
-        "bodies": sorted(bodies),
-        "environment": environment,
-    }
+    return StudyResult(
+        name=study.name,
+        about=study.about,
+        finished=not failures and len(outcomes.runs) == len(plan.arms) * len(study.seeds),
+        seeds=study.seeds,
+        budget=study.budget.model_dump(exclude_none=True),
+        baseline=study.baseline,
+        dev_rows={task: rows for arm in plan.arms.values() for task, rows in arm.dev_rows.items()},
+        resamples=bootstrap.ROUNDS,
+        claims=tuple(_claim(verdict, len(study.claims)) for verdict in judge(study.claims, outcomes)),
+        arms={name: _arm(plan, arm, outcomes) for name, arm in plan.arms.items()},
+        differences=tuple(_differences(plan, outcomes)),
+        conflicts={name: found for name in plan.arms if (found := tuple(_conflicts(name, outcomes)))},
+        failures=failures,
+        caveats=(CONTAMINATED,) if "packaged:minilm-l6" in bodies else (),
+        bodies=tuple(sorted(bodies)),
+        environment=environment,
+    )
 
 
 def measured_metrics(plan: StudyPlan, arm: PlannedArm) -> list[str]:
-    """Each task's primary metric, the overall score, and what claims ask for."""
+    """Return each task's primary metric, the overall score, and the metrics of claims."""
     own = [f"{task}.{names[0]}" for task, names in arm.metrics.items()]
     asked = [claim.metric for claim in plan.study.claims if arm.name in (claim.better, claim.worse)]
     return list(dict.fromkeys([*own, *(["overall"] if len(own) > 1 else []), *asked]))
 
 
-def _verdict(verdict: Verdict, claims: int) -> Content:
+def _claim(verdict: Verdict, claims: int) -> ClaimResult:
     claim, own = verdict.claim, verdict.difference
-    return {
-        "text": claim.text,
-        "verdict": verdict.word,
-        "why": verdict.why,
-        "better": claim.better,
-        "worse": claim.worse,
-        "metric": claim.metric,
-        "on": claim.on,
-        "margin": claim.margin,
-        "seeds": list(verdict.seeds),
-        **_figures(own),
-        "p": verdict.p,
-        "p_corrected": verdict.adjusted,
-        "claims_asked": claims,
-        "smallest_difference": verdict.smallest,
-        **({"at_most_cost": claim.at_most_cost, "cost": claim.cost} if claim.at_most_cost is not None else {}),
-        "cost_ratios": list(verdict.cost_ratios),
-    }
+    low, high = (None, None) if own is None else own.interval
+    return ClaimResult(
+        text=claim.text,
+        verdict=verdict.word,
+        why=verdict.why,
+        better=claim.better,
+        worse=claim.worse,
+        metric=claim.metric,
+        on=claim.on,
+        margin=claim.margin,
+        seeds=verdict.seeds,
+        difference=None if own is None else own.value,
+        low=low,
+        high=high,
+        standard_error=None if own is None else own.error,
+        degrees_of_freedom=None if own is None else own.freedom,
+        p=verdict.p,
+        p_corrected=verdict.adjusted,
+        claims_asked=claims,
+        smallest_difference=verdict.smallest,
+        at_most_cost=claim.at_most_cost,
+        cost=None if claim.at_most_cost is None else claim.cost,
+        cost_ratios=verdict.cost_ratios,
+    )
 
 
-def _figures(own: Estimate | None) -> Content:
-    if own is None:
-        return {"difference": None, "low": None, "high": None, "standard_error": None, "degrees_of_freedom": None}
-    low, high = own.interval
-    return {
-        "difference": own.value,
-        "low": low,
-        "high": high,
-        "standard_error": own.error,
-        "degrees_of_freedom": own.freedom,
-    }
-
-
-def _arm(plan: StudyPlan, arm: PlannedArm, outcomes: Outcomes) -> Content:
+def _arm(plan: StudyPlan, arm: PlannedArm, outcomes: Outcomes) -> ArmResult:
     study_arm = plan.study.arms[arm.name]
     seeds = outcomes.seeds(arm.name)
     name = study_arm.published
     published = library()[name].published if name is not None else None
-    return {
-        "changes": study_arm.changes,
-        "unset": list(study_arm.unset),
-        "tasks": list(arm.recipe.tasks),
-        "steps": arm.steps,
-        "train_rows": {task: asdict(rows) for task, rows in arm.train_rows.items()},
-        "seeds": list(seeds),
-        "metrics": {
+    return ArmResult(
+        changes=study_arm.changes,
+        unset=study_arm.unset,
+        tasks=tuple(arm.recipe.tasks),
+        steps=arm.steps,
+        train_rows=arm.train_rows,
+        seeds=seeds,
+        metrics={
             metric: _score(arm, metric, outcomes.measured(arm.name, metric))
             for metric in measured_metrics(plan, arm)
             if seeds
         },
-        "train": {str(seed): outcomes.runs[arm.name, seed].train for seed in seeds},
-        "cost": {
-            kind: {"mean": float(np.mean(costs)), "seeds": dict(zip(map(str, seeds), costs.tolist(), strict=True))}
-            for kind in ("seconds", "tokens", "peak_memory")
-            if len(costs := outcomes.cost(arm.name, kind))
-        },
-        "published": {"recipe": name, **published.figures()} if published is not None else None,
-        "notes": arm.notes,
-    }
+        train={str(seed): outcomes.runs[arm.name, seed].train for seed in seeds},
+        cost=ArmCosts(
+            seconds=_cost(arm, "seconds", outcomes),
+            tokens=_cost(arm, "tokens", outcomes),
+            peak_memory=_cost(arm, "peak_memory", outcomes),
+        ),
+        published=PublishedFigures(recipe=name, **published.figures()) if name and published else None,
+        notes=tuple(arm.notes),
+    )
 
 
-def _score(arm: PlannedArm, metric: str, measured: Measured) -> Content:
+def _cost(arm: PlannedArm, kind: str, outcomes: Outcomes) -> CostResult | None:
+    seeds, costs = outcomes.seeds(arm.name), outcomes.cost(arm.name, kind)
+    if not seeds:
+        return None
+    return CostResult(mean=float(np.mean(costs)), seeds=dict(zip(map(str, seeds), costs.tolist(), strict=True)))
+
+
+def _score(arm: PlannedArm, metric: str, measured: Measured) -> MetricResult:
     if metric == "overall":
         sign, bounds = 1.0, overall_range({task: names[0] for task, names in arm.metrics.items()})
     else:
@@ -124,22 +137,21 @@ def _score(arm: PlannedArm, metric: str, measured: Measured) -> Content:
     own = estimate(measured)
     low, high = (None, None) if own is None else replace(own, value=sign * own.value).within(*bounds)
     values = (sign * measured.values).tolist()
-    return {
-        "mean": _known(float(np.mean(values))),
-        "low": low,
-        "high": high,
-        "seeds": {str(seed): _known(value) for seed, value in zip(measured.seeds, values, strict=True)},
-    }
+    return MetricResult(
+        mean=_known(float(np.mean(values))),
+        low=low,
+        high=high,
+        seeds={str(seed): _known(value) for seed, value in zip(measured.seeds, values, strict=True)},
+    )
 
 
 def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _differences(plan: StudyPlan, outcomes: Outcomes) -> list[Content]:
-    """Every arm against the baseline, by the metrics that both have."""
+def _differences(plan: StudyPlan, outcomes: Outcomes) -> Iterator[DifferenceResult]:
+    """Compare every arm with the baseline, for the metrics that both have."""
     base = plan.arms[plan.study.baseline]
-    found: list[Content] = []
     for arm in plan.arms.values():
         if arm is base or not (outcomes.seeds(arm.name) and outcomes.seeds(base.name)):
             continue
@@ -148,22 +160,34 @@ def _differences(plan: StudyPlan, outcomes: Outcomes) -> list[Content]:
             if metric in shared and (metric != "overall" or set(arm.metrics) == set(base.metrics)):
                 one, two = (outcomes.measured(name, metric) for name in (arm.name, base.name))
                 own = difference(one, two)
-                figures = _figures(own) | {"difference": _known(gap(one, two))}
-                found.append({"arm": arm.name, "metric": metric, **figures, "p": own.p(0.0) if own else None})
-    return found
+                low, high = (None, None) if own is None else own.interval
+                yield DifferenceResult(
+                    arm=arm.name,
+                    metric=metric,
+                    difference=_known(gap(one, two)),
+                    low=low,
+                    high=high,
+                    standard_error=None if own is None else own.error,
+                    degrees_of_freedom=None if own is None else own.freedom,
+                    p=None if own is None else own.p(0.0),
+                )
 
 
-def _conflicts(arm: str, outcomes: Outcomes) -> list[Content]:
-    """How the gradients of each pair of tasks lay to each other, over the seeds of an arm."""
+def _conflicts(arm: str, outcomes: Outcomes) -> Iterator[ConflictResult]:
+    """Cosine similarity between the gradients of each pair of tasks, over the seeds of an arm."""
     logged = [outcomes.runs[arm, seed].conflicts for seed in outcomes.seeds(arm)]
-    found = []
     for pair in dict.fromkeys(pair for own in logged for pair in own):
         cosines = np.array([own[pair][0] for own in logged if pair in own])
-        # every step has its own rows, so the seeds are all there is to draw again
+        # every step has different rows, so only the variance between seeds counts
         own = estimate(Measured(tuple(range(len(cosines))), cosines, np.repeat(cosines[None], 2, axis=0)))
         low, high = own.within(-1.0, 1.0) if own is not None else (None, None)
         opposed = float(np.mean([own[pair][1] for own in logged if pair in own]))
         verdict = "undecided" if low is None or low <= 0 <= (high or 0.0) else "conflict" if low < 0 else "agree"
-        entry: dict[str, Any] = {"tasks": pair.split("|"), "cosine": float(cosines.mean()), "low": low, "high": high}
-        found.append(entry | {"opposed": opposed, "verdict": verdict})
-    return found
+        yield ConflictResult(
+            tasks=tuple(pair.split("|")),
+            cosine=float(cosines.mean()),
+            low=low,
+            high=high,
+            opposed=opposed,
+            verdict=verdict,
+        )

@@ -1,6 +1,5 @@
-"""Runs a study: what is done is skipped, what fails is recorded, and the rest goes on."""
+"""Runs a study: skips finished runs, records failures and continues with the remaining runs."""
 
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -10,53 +9,55 @@ from typing import Any
 
 import torch
 
-from weft.content import Content, differences
-from weft.errors import Interrupted, UserError
-from weft.recipe import as_dict
-from weft.study.executors import Executor
+from weft.foundation.config import file_name
+from weft.foundation.content import differences
+from weft.foundation.errors import Interrupted, UserError
+from weft.foundation.own_code import trusts_code
+from weft.runs.folder import RunFolder, RunPaths
+from weft.runs.records import RunEnvironment, read_environment, read_result
+from weft.study.executors import StudyExecutor
 from weft.study.executors.base import Ended
 from weft.study.format import parse_study, study_content, study_toml
 from weft.study.outcomes import Outcomes, read_outcome
 from weft.study.page import study_page
 from weft.study.plan import PlannedArm, StudyPlan
+from weft.study.records import StudyResult
 from weft.study.result import study_result
 from weft.study.tables import markdown
-from weft.study.worker import Job, is_done
-from weft.training.run_folder import RunFolder
-from weft.variants import file_name
+from weft.study.worker import StudyJob
 
 Said = Callable[[str], None]
 SHOWN, LETTERS = 6, 80
-"""differences to another study that are shown, and letters of each value"""
+"""Maximum number of differences to another study in an error message, and of characters per value."""
 
 
-def run_study(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> Content:
-    """Train what is missing, judge the claims, and write everything into `out`; returns study.json's content."""
-    _refuse_other_study(plan, out)
-    folder = RunFolder(out, resume=True)  # held by one process at a time
+def run_study(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> StudyResult:
+    """Train the missing runs, decide the claims and write all results to `out`. Returns the content of study.json."""
+    _reject_other_study(plan, out)
+    folder = RunFolder(out, resume=True)  # its lock admits one process at a time
     try:
-        folder.write_text("study.toml", study_toml(plan.study))
+        folder.write_text(out / "study.toml", study_toml(plan.study))
         for name in ("runs", "logs"):
             (out / name).mkdir(exist_ok=True)
         failures = _train_missing(plan, out, executor, say)
         result = collect(plan, out, failures)
-        folder.write_json("study.json", result)
-        folder.write_text("study.md", markdown(result))
-        folder.write_text("study.html", study_page(result))
+        folder.write_json(out / "study.json", result)
+        folder.write_text(out / "study.md", markdown(result))
+        folder.write_text(out / "study.html", study_page(result))
         return result
     finally:
         folder.close()
 
 
-def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> Content:
-    """What study.json holds, from the run folders that are there."""
+def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> StudyResult:
+    """Compute the content of study.json from the finished run folders."""
     runs = {}
-    environment: Content = {}
+    environment = RunEnvironment()
     for arm, seed in sorted(plan.runs(), key=lambda run: list(plan.arms).index(run[0].name)):
-        folder = run_folder(out, arm, seed)
-        if is_done(folder):
-            runs[arm.name, seed] = read_outcome(folder, arm.metrics)
-            environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+        paths = RunPaths(run_folder(out, arm, seed))
+        if paths.has_ended:
+            runs[arm.name, seed] = read_outcome(paths.folder, arm.metrics)
+            environment = read_environment(paths.environment)
     return study_result(plan, Outcomes(runs), failures, environment)
 
 
@@ -64,12 +65,12 @@ def run_folder(out: Path, arm: PlannedArm, seed: int) -> Path:
     return out / "runs" / f"{file_name(arm.name)}-{seed}"
 
 
-def _refuse_other_study(plan: StudyPlan, out: Path) -> None:
-    """Runs of two studies in one folder would make a table that no study describes."""
+def _reject_other_study(plan: StudyPlan, out: Path) -> None:
+    """Reject a folder of another study: its runs would end up in the same tables."""
     file = out / "study.toml"
     if not file.is_file():
         if out.exists() and (not out.is_dir() or any(path.name != ".lock" for path in out.iterdir())):
-            raise UserError(f"{out}: is there and is not a study; choose another folder with -o")
+            raise UserError(f"{out}: exists and is not a study; choose another folder with -o")
         return
     before = study_content(parse_study(file.read_text(encoding="utf-8"), str(file)))
     found = differences(before, study_content(plan.study))
@@ -77,8 +78,8 @@ def _refuse_other_study(plan: StudyPlan, out: Path) -> None:
     changes += [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     if changes:
         raise UserError(
-            f"{out}: was started as another study ({'; '.join(changes)}); "
-            "go on with the study it was started with, or choose another folder with -o"
+            f"{out}: contains a different study ({'; '.join(changes)}); "
+            "resume it with the same settings, or choose another folder with -o"
         )
 
 
@@ -87,13 +88,13 @@ def _short(value: Any) -> str:
     return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) -> dict[str, str]:
-    """ARM-SEED -> why it failed, of all runs that did."""
+def _train_missing(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> dict[str, str]:
+    """Train the missing runs. Returns ARM-SEED -> error of the failed ones."""
     threads = max(1, torch.get_num_threads() // executor.jobs) if executor.jobs > 1 else None
     jobs = [_job(plan, out, arm, seed, threads) for arm, seed in plan.runs()]
-    missing = [job for job in jobs if not is_done(Path(job.out))]
+    missing = [job for job in jobs if not RunPaths(Path(job.out)).has_ended]
     if len(missing) < len(jobs):
-        say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are done already")
+        say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are already finished")
     failures = {}
     with _stops_like_ctrl_c():
         ends = executor.run(missing)
@@ -104,35 +105,36 @@ def _train_missing(plan: StudyPlan, out: Path, executor: Executor, say: Said) ->
                 say(f"[{number}/{len(jobs)}] {_news(ended)}")
         except KeyboardInterrupt:
             ends.close()  # type: ignore[attr-defined]  # an executor's `run` is a generator
-            raise Interrupted("stopped; every run is saved as far as it came. The same command goes on") from None
+            raise Interrupted("stopped; the progress of every run is saved. Repeat the command to resume") from None
     return failures
 
 
-def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> Job:
+def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> StudyJob:
     name = f"{arm.name}-{seed}"
-    return Job(
+    return StudyJob(
         name=name,
-        recipe=as_dict(arm.recipe.model_copy(update={"seed": seed})),
+        recipe=arm.recipe.model_copy(update={"seed": seed}).content(),
         steps=arm.steps,
         out=str(run_folder(out, arm, seed).resolve()),
         log=str((out / "logs" / f"{file_name(name)}.log").resolve()),
         device=plan.device,
         threads=threads,
+        trust_code=trusts_code(plan.trust_code),
     )
 
 
 def _news(ended: Ended) -> str:
     if ended.failure is not None:
-        return f"{ended.job.name}: failed: {ended.failure} (all it said is in {ended.job.log})"
-    result: dict[str, Any] = json.loads((Path(ended.job.out) / "result.json").read_text(encoding="utf-8"))
-    scores = {task: next(iter(own.values())) for task, own in result["dev"].items()}
+        return f"{ended.job.name}: failed: {ended.failure} (full log: {ended.job.log})"
+    result = read_result(RunPaths(Path(ended.job.out)).result)
+    scores = {task: next(iter(own.values())) for task, own in result.dev.items()}
     shown = "  ".join(f"{task} {'undefined' if value is None else f'{value:.3f}'}" for task, value in scores.items())
-    return f"{ended.job.name}: {shown}  ({result['seconds']:.0f} s)"
+    return f"{ended.job.name}: {shown}  ({result.seconds:.0f} s)"
 
 
 @contextmanager
 def _stops_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM stops a study in order, as Ctrl-C does."""
+    """Handle SIGTERM like Ctrl-C, so that runs save their state before they stop."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,14 +1,13 @@
-"""A study's tables in words and figures, made from study.json alone: Markdown, and what the page shows."""
+"""Tables of a study, computed from study.json alone, for study.md and study.html."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from weft.content import Content
-from weft.evaluation.metrics import explain
+from weft.kinds.metrics import explain
 from weft.report.words import duration
+from weft.study.records import ArmResult, ClaimResult, MetricResult, StudyResult
 
 Table = tuple[list[str], list[list[str]]]
-"""header and rows"""
+"""(header, rows)"""
 
 
 def number(value: float | None, signed: bool = False) -> str:
@@ -19,198 +18,196 @@ def span(low: float | None, high: float | None, signed: bool = False) -> str:
     return "–" if low is None or high is None else f"{number(low, signed)} to {number(high, signed)}"
 
 
-def score_table(result: Content) -> Table:
-    """Mean and 95 % interval of every arm, and the published figure where there is one."""
-    metrics = list(dict.fromkeys(m for arm in result["arms"].values() for m in arm["metrics"]))
-    printed = [_published(arm) for arm in result["arms"].values()]
+def score_table(result: StudyResult) -> Table:
+    """Return the mean and 95 % interval of every arm, and its published scores if there are any."""
+    printed = [_published(arm) for arm in result.arms.values()]
     rows = []
-    for (name, arm), published in zip(result["arms"].items(), printed, strict=True):
-        cells = [_cell(arm["metrics"].get(metric)) for metric in metrics]
-        rows.append([name + (" (baseline)" if name == result["baseline"] else ""), *cells])
+    for (name, arm), published in zip(result.arms.items(), printed, strict=True):
+        cells = [_cell(arm.metrics.get(metric)) for metric in result.metrics]
+        rows.append([name + (" (baseline)" if name == result.baseline else ""), *cells])
         if any(printed):
             rows[-1].append(published)
-    return ["arm", *metrics, *(["published"] if any(printed) else [])], rows
+    return ["arm", *result.metrics, *(["published"] if any(printed) else [])], rows
 
 
-def _cell(score: Content | None) -> str:
-    if score is None or score["mean"] is None:
+def _cell(score: MetricResult | None) -> str:
+    if score is None or score.mean is None:
         return "–"
-    interval = f" ({span(score['low'], score['high'])})" if score["low"] is not None else ""
-    return f"{score['mean']:.3f}{interval}"
+    interval = f" ({span(score.low, score.high)})" if score.low is not None else ""
+    return f"{score.mean:.3f}{interval}"
 
 
-def _published(arm: Content) -> str:
-    figures = arm["published"]
-    if not figures or not figures.get("dev"):
+def _published(arm: ArmResult) -> str:
+    figures = arm.published
+    if figures is None or not figures.dev:
         return ""
-    return f"{figures['recipe']}: " + ", ".join(f"{task} {value:.3f}" for task, value in figures["dev"].items())
+    return f"{figures.recipe}: " + ", ".join(f"{task} {value:.3f}" for task, value in figures.dev.items())
 
 
-def claim_table(result: Content) -> Table:
-    header = ["claim", "verdict", "difference", "95 % interval", "p", "p, corrected", "smallest visible", "why"]
+def claim_table(result: StudyResult) -> Table:
+    header = ["claim", "verdict", "difference", "95 % interval", "p", "p, corrected", "minimum detectable", "why"]
     rows = []
-    for claim in result["claims"]:
-        ratios = claim["cost_ratios"]
-        cost = f"; cost {min(ratios):.2f} to {max(ratios):.2f} of the other's" if "at_most_cost" in claim else ""
-        margin = f", margin {claim['margin']:g}" if claim["margin"] else ""
-        what = f"{claim['better']} against {claim['worse']} by {claim['metric']}"
-        what += (", train minus dev" if claim["on"] == "gap" else "") + margin
+    for claim in result.claims:
+        ratios = claim.cost_ratios
+        cost = f"; cost ratio {min(ratios):.2f} to {max(ratios):.2f}" if claim.at_most_cost else ""
+        margin = f", margin {claim.margin:g}" if claim.margin else ""
+        what = f"{claim.better} vs. {claim.worse}, {claim.metric}"
+        what += (", train minus dev" if claim.on == "gap" else "") + margin
         rows.append(
             [
-                f"{claim['text']} ({what})",
-                claim["verdict"],
-                number(claim["difference"], signed=True),
-                span(claim["low"], claim["high"], signed=True),
-                number(claim["p"]),
-                number(claim["p_corrected"]),
-                number(claim["smallest_difference"]),
-                claim["why"] + cost,
+                f"{claim.text} ({what})",
+                claim.verdict,
+                number(claim.difference, signed=True),
+                span(claim.low, claim.high, signed=True),
+                number(claim.p),
+                number(claim.p_corrected),
+                number(claim.smallest_difference),
+                claim.why + cost,
             ]
         )
     return header, rows
 
 
-def claim_line(claim: Content) -> str:
-    """A claim and its figures in one line."""
-    if claim["difference"] is None:
-        return f"{claim['text']}: {claim['why']}"
+def claim_line(claim: ClaimResult) -> str:
+    """Return a claim and its statistics in one line."""
+    if claim.difference is None:
+        return f"{claim.text}: {claim.why}"
     return (
-        f"{claim['text']}: {claim['metric']} {number(claim['difference'], signed=True)} "
-        f"({span(claim['low'], claim['high'], signed=True)}), p {claim['p_corrected']:.3f}; "
-        f"a difference of {claim['smallest_difference']:.3f} would have been found"
+        f"{claim.text}: {claim.metric} {number(claim.difference, signed=True)} "
+        f"({span(claim.low, claim.high, signed=True)}), p {claim.p_corrected:.3f}; "
+        f"minimum detectable difference {claim.smallest_difference:.3f}"
     )
 
 
-def short(result: Content) -> list[tuple[str, Table]]:
-    """(title, table) for a terminal: means with half of their interval, and conflicts."""
-    metrics = list(dict.fromkeys(m for arm in result["arms"].values() for m in arm["metrics"]))
+def short(result: StudyResult) -> list[tuple[str, Table]]:
+    """Return (title, table) for a terminal: means with the half-width of their interval, and conflicts."""
     rows = []
-    for name, arm in result["arms"].items():
-        scores = [arm["metrics"].get(metric) for metric in metrics]
+    for name, arm in result.arms.items():
+        scores = [arm.metrics.get(metric) for metric in result.metrics]
         rows.append([name, *(_with_half(score) for score in scores)])
-    found = [("Mean over seeds ± half of its 95 % interval", (["arm", *metrics], rows))]
+    found = [("Mean over seeds ± half-width of its 95 % interval", (["arm", *result.metrics], rows))]
     conflicts = conflict_table(result)
-    return [*found, *([("Which tasks conflict", conflicts)] if conflicts[1] else [])]
+    return [*found, *([("Gradient conflicts", conflicts)] if conflicts[1] else [])]
 
 
-def _with_half(score: Content | None) -> str:
-    if score is None or score["mean"] is None:
+def _with_half(score: MetricResult | None) -> str:
+    if score is None or score.mean is None:
         return "–"
-    return f"{score['mean']:.3f}" + (f" ±{(score['high'] - score['low']) / 2:.3f}" if score["low"] is not None else "")
+    if score.low is None or score.high is None:
+        return f"{score.mean:.3f}"
+    return f"{score.mean:.3f} ±{(score.high - score.low) / 2:.3f}"
 
 
-def difference_table(result: Content) -> Table:
+def difference_table(result: StudyResult) -> Table:
     rows = [
-        [d["arm"], d["metric"], number(d["difference"], signed=True), span(d["low"], d["high"], signed=True)]
-        for d in result["differences"]
+        [d.arm, d.metric, number(d.difference, signed=True), span(d.low, d.high, signed=True)]
+        for d in result.differences
     ]
-    return [f"arm against {result['baseline']}", "metric", "difference", "95 % interval"], rows
+    return [f"arm vs. {result.baseline}", "metric", "difference", "95 % interval"], rows
 
 
-def seed_table(result: Content) -> Table:
-    """The raw figures."""
-    metrics = list(dict.fromkeys(m for arm in result["arms"].values() for m in arm["metrics"]))
+def seed_table(result: StudyResult) -> Table:
+    """Return the scores of every run."""
     rows = []
-    for name, arm in result["arms"].items():
-        for seed in map(str, arm["seeds"]):
-            scores = [arm["metrics"].get(metric) for metric in metrics]
-            rows.append([name, seed, *(number(s["seeds"][seed]) if s else "–" for s in scores)])
-    return ["arm", "seed", *metrics], rows
+    for name, arm in result.arms.items():
+        for seed in map(str, arm.seeds):
+            scores = [arm.metrics.get(metric) for metric in result.metrics]
+            rows.append([name, seed, *(number(s.seeds[seed]) if s else "–" for s in scores)])
+    return ["arm", "seed", *result.metrics], rows
 
 
-def cost_table(result: Content) -> Table:
+def cost_table(result: StudyResult) -> Table:
     rows = []
-    for name, arm in result["arms"].items():
-        cost = arm["cost"]
-        if cost:
-            memory = f"{cost['peak_memory']['mean'] / 1e9:.2f} GB"
-            tokens = f"{cost['tokens']['mean']:,.0f}"
-            rows.append([name, f"{arm['steps']:,}", tokens, duration(cost["seconds"]["mean"]), memory])
+    for name, arm in result.arms.items():
+        cost = arm.cost
+        if cost.seconds and cost.tokens and cost.peak_memory:
+            memory = f"{cost.peak_memory.mean / 1e9:.2f} GB"
+            rows.append([name, f"{arm.steps:,}", f"{cost.tokens.mean:,.0f}", duration(cost.seconds.mean), memory])
     return ["arm", "steps", "tokens", "time", "memory"], rows
 
 
-def conflict_table(result: Content) -> Table:
+def conflict_table(result: StudyResult) -> Table:
     rows = [
         [
             arm,
-            " and ".join(pair["tasks"]),
-            number(pair["cosine"], signed=True),
-            span(pair["low"], pair["high"], signed=True),
-            f"{pair['opposed']:.0%}",
-            pair["verdict"],
+            " and ".join(pair.tasks),
+            number(pair.cosine, signed=True),
+            span(pair.low, pair.high, signed=True),
+            f"{pair.opposed:.0%}",
+            pair.verdict,
         ]
-        for arm, pairs in result["conflicts"].items()
+        for arm, pairs in result.conflicts.items()
         for pair in pairs
     ]
-    return ["arm", "tasks", "mean cosine", "95 % interval", "steps opposed", "verdict"], rows
+    return ["arm", "tasks", "mean cosine", "95 % interval", "conflicting steps", "verdict"], rows
 
 
-def change_table(result: Content) -> Table:
+def change_table(result: StudyResult) -> Table:
     rows = []
-    for name, arm in result["arms"].items():
-        rows += [[name, key, str(value)] for key, value in arm["changes"].items()]
-        rows += [[name, key, "unset"] for key in arm["unset"]]
+    for name, arm in result.arms.items():
+        rows += [[name, key, str(value)] for key, value in arm.changes.items()]
+        rows += [[name, key, "unset"] for key in arm.unset]
     return ["arm", "key", "value"], rows
 
 
-def lead(result: Content) -> str:
-    """What was done, in one sentence."""
-    (kind, amount), *_ = result["budget"].items()
-    seeds = len(result["seeds"])
-    rows = ", ".join(f"{count:,} of {task}" for task, count in result["dev_rows"].items())
+def lead(result: StudyResult) -> str:
+    """Summarize the setup in one sentence."""
+    (kind, amount), *_ = result.budget.items()
+    seeds = len(result.seeds)
+    rows = ", ".join(f"{count:,} of {task}" for task, count in result.dev_rows.items())
     return (
-        f"{len(result['arms'])} arms, {seeds} {'seed' if seeds == 1 else 'seeds'} each, {amount:,} {kind} a run, "
-        f"scored once at their end on the same dev rows ({rows})."
+        f"{len(result.arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'} each, {amount:,} {kind} per run, "
+        f"evaluated once at the end on the same dev rows ({rows})."
     )
 
 
-def reading(result: Content) -> list[str]:
-    """How to read the tables."""
+def reading(result: StudyResult) -> list[str]:
+    """Explain how to read the tables."""
     return [
-        "Intervals cover both the seeds and the dev rows: "
-        f"{result['resamples']:,} resamples of the rows, the spread of the seeds, Student's t.",
-        f"A claim is decided when its p, corrected by Holm's rule for {len(result['claims'])} at once, is below 0.05. "
-        "The intervals, and the differences to the baseline, are not corrected.",
-        "Smallest visible: the true difference that this study would have found four times out of five.",
-        *_explained(result["arms"][result["baseline"]]["metrics"]),
+        "Intervals account for the variance between seeds and over dev rows: "
+        f"{result.resamples:,} bootstrap resamples of the rows, the standard deviation over seeds, Student's t.",
+        f"A claim is decided if its p-value, corrected for {len(result.claims)} claims by Holm's method, is < 0.05. "
+        "The intervals and the differences from the baseline are not corrected.",
+        "Minimum detectable: the true difference that this study detects with a power of 80 %.",
+        *_explained(result.arms[result.baseline].metrics),
     ]
 
 
 def _explained(metrics: Iterable[str]) -> list[str]:
-    """How an arm's overall score is formed, and what its metrics average over."""
+    """Explain how an arm's overall score is computed, and what its metrics average over."""
     measured: dict[str, list[str]] = {}
     for task, _, metric in (name.partition(".") for name in metrics if name != "overall"):
-        measured.setdefault(task, []).append(metric)  # a task's primary metric stands first
+        measured.setdefault(task, []).append(metric)  # a task's primary metric comes first
     if not measured:
         return []
     formula, *averages = explain(measured, {})
     return [formula, *averages] if "overall" in metrics else averages
 
 
-def problems(result: Content) -> list[str]:
-    """What stands above the figures."""
-    notes = [f"{run}: did not come to its end: {why}" for run, why in result["failures"].items()]
-    notes += [note for arm in result["arms"].values() for note in arm["notes"]]
-    return list(dict.fromkeys([*notes, *result["caveats"]]))
+def problems(result: StudyResult) -> list[str]:
+    """Return failures, notes and caveats, which are shown above the tables."""
+    notes = [f"{run}: failed: {why}" for run, why in result.failures.items()]
+    notes += [note for arm in result.arms.values() for note in arm.notes]
+    return list(dict.fromkeys([*notes, *result.caveats]))
 
 
-def sections(result: Content) -> list[tuple[str, str, Table]]:
-    """(id, title, table) of all that has rows."""
+def sections(result: StudyResult) -> list[tuple[str, str, Table]]:
+    """Return (id, title, table) of every table that has rows."""
     every = [
         ("claims", "Claims", claim_table(result)),
         ("scores", "Scores", score_table(result)),
         ("differences", "Paired differences", difference_table(result)),
-        ("conflicts", "Which tasks conflict", conflict_table(result)),
+        ("conflicts", "Gradient conflicts", conflict_table(result)),
         ("cost", "Cost", cost_table(result)),
         ("seeds", "Every seed", seed_table(result)),
-        ("changes", "What the arms change", change_table(result)),
+        ("changes", "Changes per arm", change_table(result)),
     ]
     return [entry for entry in every if entry[2][1]]
 
 
-def markdown(result: Content) -> str:
-    """study.md"""
-    parts = [f"# {result['name']}", result["about"], lead(result)]
+def markdown(result: StudyResult) -> str:
+    """Return the content of study.md."""
+    parts = [f"# {result.name}", result.about, lead(result)]
     parts += ["\n".join(f"- {note}" for note in problems(result))]
     for _, title, table in sections(result):
         parts += [f"## {title}", _markdown_table(*table)]
@@ -223,12 +220,11 @@ def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _made_on(result: Content) -> str:
-    environment: dict[str, Any] = result["environment"]
-    if not environment:
+def _made_on(result: StudyResult) -> str:
+    here = result.environment
+    if not here.packages:
         return ""
-    packages = environment["packages"]
     return (
-        f"Made on {environment['processor']}, {environment['threads']} threads, {environment['device']}, "
-        f"Python {environment['python']}, torch {packages['torch']}, weft {packages['weft']}."
+        f"Trained on {here.processor}, {here.threads} threads, {here.device}, "
+        f"Python {here.python}, torch {here.packages['torch']}, weft {here.packages['weft']}."
     )

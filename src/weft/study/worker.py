@@ -1,4 +1,4 @@
-"""One run of a study, in a process of its own."""
+"""One run of a study, in a separate process."""
 
 import contextlib
 import os
@@ -9,35 +9,38 @@ from pathlib import Path
 
 import torch
 
-from weft import experiment
-from weft.atomic import open_in_place
-from weft.content import Content
-from weft.errors import Interrupted, RunError, UserError
-from weft.recipe import parse_recipe
+from weft.evaluation.scoring import Evaluation
+from weft.foundation.atomic import open_in_place
+from weft.foundation.content import Content
+from weft.foundation.errors import Interrupted, RunError, UserError
+from weft.recipes.recipe import parse_recipe
+from weft.run import train_run
+from weft.runs.folder import RunPaths
 from weft.training.checkpoint import Progress
 from weft.training.step import StepReport
-from weft.training.trainer import Evaluation
 
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
-class Job:
-    """All that a process needs to know, as plain values that travel anywhere."""
+class StudyJob:
+    """The arguments of a run, as plain values that can be pickled."""
 
     name: str
-    """ARM-SEED"""
+    """ARM-SEED."""
     recipe: Content
     steps: int
     out: str
     log: str
     device: str
     threads: int | None
-    """how many torch may use; its own choice unless said"""
+    """Number of torch threads. Defaults to torch's choice."""
+    trust_code: bool = False
+    """Whether to import code that the recipe names."""
 
 
 class _Log:
-    """Follows a run into its log file."""
+    """Prints the progress of a run; stdout is its log file."""
 
     def started(self, progress: Progress, steps: int) -> None:
         print(f"step {progress.step} of {steps}", flush=True)
@@ -51,8 +54,8 @@ class _Log:
         print(f"note: {message}", flush=True)
 
 
-def run_job(job: Job) -> int:
-    """Train one run, or go on with it; everything it says goes into its log. Returns an exit code."""
+def run_job(job: StudyJob) -> int:
+    """Train or resume one run, with all output in its log file. Returns an exit code."""
     with (
         open_in_place(Path(job.log), "a") as log,
         contextlib.redirect_stdout(log),
@@ -67,36 +70,32 @@ def run_job(job: Job) -> int:
         except (UserError, RunError) as error:
             print(error)
             return 1
-        except Exception as error:  # a fault of one run is recorded, and the others go on
+        except Exception as error:  # an error in one run is recorded and does not stop the others
             traceback.print_exc()
             print(f"{type(error).__name__}: {error}")
             return 1
 
 
-def _train(job: Job) -> None:
+def _train(job: StudyJob) -> None:
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     out = Path(job.out)
     recipe = parse_recipe(job.recipe, job.name)
-    experiment.train(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True)
-    shutil.rmtree(out / "checkpoints", ignore_errors=True)  # a run that has ended needs none, and they are large
+    train_run(recipe, out, _Log(), steps=job.steps, device=job.device, resume=True, trust_code=job.trust_code)
+    shutil.rmtree(RunPaths(out).checkpoints, ignore_errors=True)  # a finished run needs none, and they are large
 
 
-def is_done(out: Path) -> bool:
-    return (out / "result.json").is_file()
-
-
-def last_words(job: Job) -> str:
-    """The last line of a run's log."""
+def last_words(job: StudyJob) -> str:
+    """Return the last line of a run's log."""
     try:
         lines = Path(job.log).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "left no message"
+    return lines[-1] if lines else "no message in its log"
 
 
 def die_with(parent: int) -> None:
-    """End at once when the process that started this one is gone: nobody would hear of the run's end."""
+    """Exit as soon as the parent process is gone: nothing would collect the run's result."""
     import threading
     from multiprocessing.connection import wait
 

@@ -1,15 +1,14 @@
-"""Gradients made orthogonal and equally long."""
+"""Aligned-MTL: aligns the principal components of the task gradients."""
 
 from typing import Literal
 
 from torchjd.aggregation import AlignedMTLWeighting
 
-from weft.surgery.base import Surgery
-from weft.variants import Config
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class AlignedMTLConfig(Config):
-    """The Gramian's principal components are brought to the scale of the smallest; the update is their *mean*.
+class AlignedMTLConfig(SurgeryOptions):
+    """Rescale the principal components of the gradients to the scale of the smallest; the update is their *mean*.
 
     Senushkin et al., "Independent Component Alignment for Multi-Task Learning", 2023.
     """

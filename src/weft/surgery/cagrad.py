@@ -1,24 +1,23 @@
-"""The mean gradient, bent towards the task that gains least."""
+"""CAGrad: the mean gradient, corrected in favour of the task that improves least."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from weft.errors import UserError
-from weft.surgery.base import Surgery
-from weft.variants import Config
+from weft.foundation.errors import UserError
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class CAGradConfig(Config):
-    """The vector within `c |g_0|` of the mean gradient g_0 that helps the worst-off task most.
+class CAGradConfig(SurgeryOptions):
+    """The vector within `c |g_0|` of the mean gradient g_0 that maximizes the smallest improvement of a task.
 
-    Liu et al., "Conflict-Averse Gradient Descent for Multi-task Learning", 2021. c = 0 is the mean; from c = 1 on it
-    reaches a point where no task can gain without another's loss. Solved by cvxpy in every step.
+    Liu et al., "Conflict-Averse Gradient Descent for Multi-task Learning", 2021. c = 0 is the mean gradient; for
+    c >= 1 it converges to a Pareto-stationary point. Solved with cvxpy in every step.
     """
 
     name: Literal["cagrad"] = "cagrad"
     c: float = Field(default=0.5, ge=0)
-    """how far it may bend"""
+    """Maximum distance from the mean gradient, relative to its norm."""
 
     def build(self) -> Surgery:
         try:
@@ -27,5 +26,5 @@ class CAGradConfig(Config):
             return Surgery(CAGradWeighting(c=self.c))
         except ImportError:
             raise UserError(
-                "surgery: 'cagrad' solves a small problem in every step; pip install 'weft[surgery]'"
+                "surgery: 'cagrad' needs cvxpy, which is not installed; pip install 'weft[surgery]'"
             ) from None

@@ -1,15 +1,14 @@
-"""A direction on which all gradients project equally."""
+"""IMTL-G: an update with equal projections on all task gradients."""
 
 from typing import Literal
 
 from torchjd.aggregation import IMTLGWeighting
 
-from weft.surgery.base import Surgery
-from weft.variants import Config
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class IMTLGConfig(Config):
-    """Weights that sum to 1, negative ones possible; the update has the same projection on every unit gradient.
+class IMTLGConfig(SurgeryOptions):
+    """Weights that sum to 1 and can be negative; the update has the same projection on every normalized gradient.
 
     Liu et al., "Towards Impartial Multi-Task Learning", 2021.
     """

@@ -1,14 +1,14 @@
-"""No surgery: the plain sum."""
+"""No surgery: the sum of the task gradients."""
 
 from typing import Literal
 
-from weft.variants import Config
+from weft.surgery.base import SurgeryOptions
 
 
-class NoSurgeryConfig(Config):
-    """`sum_i g_i`, taken in one pass for all tasks."""
+class NoSurgeryConfig(SurgeryOptions):
+    """`sum_i g_i`, computed in one backward pass for all tasks."""
 
     name: Literal["none"] = "none"
 
     def build(self) -> None:
-        """Nothing stands between backward and the optimizer."""
+        """Return None: the optimizer uses the gradients of the backward pass."""

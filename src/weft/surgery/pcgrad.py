@@ -1,15 +1,14 @@
-"""Projects away what opposes another task."""
+"""PCGrad: projects out the conflicting part of each task gradient."""
 
 from typing import Literal
 
 from torchjd.aggregation import PCGradWeighting
 
-from weft.surgery.base import Surgery
-from weft.variants import Config
+from weft.surgery.base import Surgery, SurgeryOptions
 
 
-class PCGradConfig(Config):
-    """Where `g_i · g_j < 0`, subtract from g_i its part along g_j, for all j in random order; the update is the *sum*.
+class PCGradConfig(SurgeryOptions):
+    """If `g_i · g_j < 0`, subtract from g_i its projection on g_j, for all j in random order; the update is the *sum*.
 
     Yu et al., "Gradient Surgery for Multi-Task Learning", 2020. For two tasks the order does not matter.
     """

@@ -1,4 +1,4 @@
-"""Projects each gradient on the cone that no task opposes."""
+"""UPGrad: projects each task gradient onto the dual cone of all task gradients."""
 
 from typing import Literal
 
@@ -9,18 +9,17 @@ from torch import Tensor
 from torchjd.aggregation import UPGradWeighting
 from torchjd.linalg import DualConeProjector
 
-from weft.surgery.base import Surgery
-from weft.variants import Config
+from weft.surgery.base import Surgery, SurgeryOptions
 
 RIDGE = 1e-4
 """added to the diagonal of the Gramian, as TorchJD does: it makes the solution unique"""
 
 
 class LeastSquaresProjector(DualConeProjector):
-    """The weights `w >= u` with the smallest `w' G w`, for each row u.
+    """Find the weights `w >= u` that minimize `w' G w`, for each row u.
 
     With `G = L L'` and `w = u + x` this is non-negative least squares, `min_{x >= 0} |L' x + L' u|`, which SciPy solves
-    exactly (Lawson and Hanson's active sets). TorchJD's own projector solves it by quadprog, which is under the GPL.
+    exactly (active-set method of Lawson and Hanson). TorchJD's projector uses quadprog, which is under the GPL.
     """
 
     def __call__(self, U: Tensor, G: Tensor) -> Tensor:  # noqa: N803 -- the interface's names
@@ -30,8 +29,8 @@ class LeastSquaresProjector(DualConeProjector):
         return torch.as_tensor(np.stack(solved), device=G.device, dtype=G.dtype)
 
 
-class UPGradConfig(Config):
-    """Each g_i is replaced by the nearest vector that opposes no task; the update is their *mean*.
+class UPGradConfig(SurgeryOptions):
+    """Project each g_i onto the dual cone, the vectors that conflict with no task gradient; the update is their *mean*.
 
     Quinton and Rey, "Jacobian Descent for Multi-Objective Optimization", 2024.
     """

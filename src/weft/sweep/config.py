@@ -1,42 +1,43 @@
-"""The sweep file: which keys of which recipe to search, and how."""
+"""The sweep file: the recipe, its search space and the search method."""
 
 import math
 from collections.abc import Mapping
-from importlib import resources
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from weft.content import parse_toml, read_text, toml_value
-from weft.errors import UserError
-from weft.evaluation.metrics import DEFAULTS, METRICS
-from weft.recipe import Recipe, load_recipe
-from weft.variants import Config, parse
+from weft.foundation.config import Config, parse
+from weft.foundation.content import toml_value
+from weft.foundation.errors import UserError
+from weft.foundation.shipped import load_toml, pick, shipped_texts
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS
+from weft.recipes.recipe import Recipe, load_recipe
 
 Point = Mapping[str, Any]
 """One value for every searched key."""
 
 
 class Range(Config):
-    """Numbers between two ends; whole numbers where both ends are."""
+    """A range of numbers; integers if both ends are integers."""
 
     low: int | float
-    """the smallest value"""
+    """Minimum."""
     high: int | float
-    """the largest value"""
+    """Maximum."""
     log: bool = False
-    """whether 1e-5 to 1e-4 counts as much as 1e-4 to 1e-3"""
+    """Sample on a log scale."""
     step: int | float | None = Field(default=None, gt=0)
-    """only `low`, `low + step`, ...; any value unless said"""
+    """Sample only `low`, `low + step`, ... Defaults to all values in the range."""
 
     @model_validator(mode="after")
     def _ends(self) -> "Range":
         if not self.low < self.high:
-            raise ValueError(f"`low` is {self.low} and `high` is {self.high}; `low` must be the smaller one")
+            raise ValueError(f"`low` is {self.low} and `high` is {self.high}; `low` must be less than `high`")
         if self.log and (self.low <= 0 or self.step is not None):
-            raise ValueError("`log` needs a `low` above 0 and no `step`")
+            raise ValueError("`log` requires `low` > 0 and no `step`")
         return self
 
     @property
@@ -60,18 +61,20 @@ Space = Annotated[
 ]
 
 
-class Budget(Config):
+class SweepBudget(Config):
+    """Training budget of a trial."""
+
     steps: int = Field(ge=1)
-    """optimizer steps of every trial, as in `weft train --budget steps=N`"""
+    """Optimizer steps of every trial, as in `weft train --budget steps=N`."""
 
 
 class Prune(Config):
-    """A trial whose best dev score so far is below the median of the others' at that epoch is stopped."""
+    """Median pruning: stop a trial whose best dev score so far is below the median of other trials at that epoch."""
 
     trials: int = Field(default=5, ge=1)
-    """so many finish before any is stopped"""
+    """Number of trials that must finish before any trial is pruned."""
     epochs: int = Field(default=1, ge=1)
-    """no trial is stopped before so many epochs"""
+    """Number of epochs before a trial can be pruned."""
 
 
 def _switch(value: Any) -> Any:
@@ -79,24 +82,26 @@ def _switch(value: Any) -> Any:
 
 
 class Sweep(Config):
+    """A base recipe, a search space and a sampler."""
+
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    """how its runs are called"""
+    """Name of the sweep, and prefix of the names of its runs."""
     base: str
-    """the recipe: a file, relative to the sweep, or a shipped name"""
+    """The recipe: a file, relative to the sweep, or a shipped name."""
     sampler: Literal["grid", "random", "tpe"] = "tpe"
-    """every combination, random ones, or those that look promising after what was seen"""
+    """Grid search, random search or TPE (tree-structured Parzen estimator, which uses the scores of earlier trials)."""
     trials: int | None = Field(default=None, ge=1)
-    """how many runs in total; a grid has as many as it has points unless said"""
+    """Total number of trials. Required for random and tpe; defaults to all points of a grid."""
     metric: str = "overall"
-    """what is searched for: overall, or such as similarity.pearson; on dev, of the model that a trial keeps"""
-    budget: Budget | None = None
-    """what every trial may cost; the recipe's own length unless said"""
+    """Metric to optimize on dev, at the best epoch of a trial: overall, or TASK.METRIC such as similarity.pearson."""
+    budget: SweepBudget | None = None
+    """Training budget of every trial. Defaults to the recipe's number of epochs."""
     prune: Annotated[Prune | None, BeforeValidator(_switch)] = None
-    """stop trials that fall behind: true, or { trials, epochs }"""
+    """Prune trials that perform worse than the others: true, or { trials, epochs }."""
     seed: int = Field(default=11711, ge=0)
-    """of the search; the trials have the recipe's"""
+    """Seed of the search. Trials use the recipe's seed."""
     search: dict[str, Space] = Field(min_length=1)
-    """recipe keys as in --set, each with a list of values or a range"""
+    """Recipe keys as in --set, each with a list of values or a range."""
 
     @field_validator("search")
     @classmethod
@@ -106,23 +111,23 @@ class Sweep(Config):
                 texts = [toml_value(value) for value in space]
                 twice = [text for text in texts if texts.count(text) > 1]
                 if twice:
-                    raise ValueError(f"{key} lists {twice[0]} twice")
+                    raise ValueError(f"{key} contains {twice[0]} twice")
         return search
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Sweep":
         ranges = [key for key, space in self.search.items() if isinstance(space, Range)]
         if self.sampler == "grid" and ranges:
-            raise ValueError(f"a grid needs lists, but search.{ranges[0]} is a range; list its values, or choose tpe")
+            raise ValueError(f"a grid requires lists, but search.{ranges[0]} is a range; list its values, or use tpe")
         if self.sampler != "grid" and self.trials is None:
-            raise ValueError(f"the sampler {self.sampler!r} has no end of its own; say how many `trials`")
+            raise ValueError(f"the sampler {self.sampler!r} requires `trials`")
         if self.prune and self.budget:
-            raise ValueError("with a `budget` a trial is scored at its end alone, so `prune` could never act; keep one")
+            raise ValueError("with a `budget`, a trial is evaluated only at its end, so `prune` cannot act; remove one")
         return self
 
     @property
     def planned(self) -> int:
-        """How many trials there will be."""
+        """Total number of trials."""
         if self.sampler != "grid":
             return int(self.trials or 0)
         points = math.prod(len(space) for space in self.search.values() if not isinstance(space, Range))
@@ -133,54 +138,45 @@ class Sweep(Config):
         return self.metric != "overall" and METRICS[self.metric.rpartition(".")[2]].lower_is_better
 
     def grid(self) -> list[Point]:
-        """Every combination, the last key changing fastest."""
+        """Return every combination of values; the last key varies fastest."""
         lists = [space for space in self.search.values() if not isinstance(space, Range)]
         return [dict(zip(self.search, values, strict=True)) for values in product(*lists)]
 
 
 def load_sweep(source: str) -> Sweep:
-    """A sweep from a file or by its shipped name, the path of its base made absolute."""
-    path = Path(source)
-    if path.is_file():
-        where, text = str(path), read_text(path, "a sweep")
-    elif path.suffix == ".toml":
-        raise UserError(f"{path}: there is no such file")
-    elif source in shipped_sweeps():
-        where, text = source, shipped_sweeps()[source]
-    else:
-        known = ", ".join(shipped_sweeps())
-        raise UserError(f"{source}: is neither a file nor a shipped sweep; expected a .toml file, or one of {known}")
-    sweep = parse(Sweep, parse_toml(text, where), where)
-    beside = path.parent / sweep.base
-    if path.is_file() and beside.is_file():
+    """Load a sweep from a file or by its shipped name, with an absolute path to its base."""
+    file = load_toml(source, "sweep", lambda name: pick(name, shipped_texts("sweeps"), "sweep"))
+    sweep = parse(Sweep, file.content, file.where)
+    beside = file.folder / sweep.base
+    if Path(source).is_file() and beside.is_file():
         return sweep.model_copy(update={"base": str(beside.resolve())})
     return sweep
 
 
-def shipped_sweeps() -> dict[str, str]:
-    """Name -> text of the sweeps that come with weft."""
-    files = (resources.files("weft") / "sweeps").iterdir()
-    return {f.name.removesuffix(".toml"): f.read_text(encoding="utf-8") for f in files if f.name.endswith(".toml")}
-
-
 def recipe_at(sweep: Sweep, point: Point, data_dir: Path | None, name: str | None = None) -> Recipe:
-    """The base with the keys of a point, set as `--set` sets them."""
+    """Return the base recipe with the values of a point, as `--set` applies them."""
     values = {**point, "name": name} if name else point
     settings = [f"{key}={toml_value(value)}" for key, value in values.items()]
     return load_recipe(sweep.base, settings=settings, data_dir=data_dir)
 
 
-def check_points(sweep: Sweep, data_dir: Path | None) -> Recipe:
-    """Refuse a value that the recipe refuses, before anything is trained; returns the recipe at the first point."""
+def check_points(sweep: Sweep, data_dir: Path | None, trust_code: bool = False) -> Recipe:
+    """Reject values that the recipe rejects, before training starts. Returns the recipe at the first point."""
+
+    def checked(point: Point) -> Recipe:
+        recipe = recipe_at(sweep, point, data_dir)
+        recipe.with_code(trust_code, sweep.base)
+        return recipe
+
     ends = {key: (space.low, space.high) if isinstance(space, Range) else space for key, space in sweep.search.items()}
     first = {key: values[0] for key, values in ends.items()}
-    recipe = recipe_at(sweep, first, data_dir)
+    recipe = checked(first)
     for key, values in ends.items():
         for value in values[1:]:
-            recipe_at(sweep, {**first, key: value}, data_dir)
+            checked({**first, key: value})
     _check_metric(sweep, recipe)
     if sweep.prune and recipe.epochs == 1:
-        raise UserError("prune: the recipe has one epoch, so trials are scored at their end alone; leave `prune` out")
+        raise UserError("prune: the recipe has one epoch, so trials are evaluated only at their end; remove `prune`")
     return recipe
 
 
@@ -191,6 +187,6 @@ def _check_metric(sweep: Sweep, recipe: Recipe) -> None:
     if task not in recipe.tasks:
         expected = f"overall, or TASK.METRIC with TASK one of {', '.join(recipe.tasks)}"
         raise UserError(f"metric: found {sweep.metric!r}, expected {expected}")
-    known = recipe.tasks[task].metrics or DEFAULTS[recipe.tasks[task].kind]
+    known = recipe.tasks[task].metrics or KINDS[recipe.tasks[task].kind].default_metrics
     if metric not in known:
-        raise UserError(f"metric: found {metric!r} for {task}, which is scored by {', '.join(known)}")
+        raise UserError(f"metric: found {metric!r}, expected one of the metrics of {task}: {', '.join(known)}")

@@ -1,1 +1,1 @@
-"""A task: its data, how it is read, what stands on the body, and how it is scored."""
+"""Tasks: data, reading, modules on top of the body, and metrics."""

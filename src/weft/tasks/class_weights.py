@@ -1,21 +1,22 @@
-"""How much a row counts by its class."""
+"""Class weights of the loss."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data.labels import Labels, Targets
-from weft.errors import UserError
+from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
+from weft.kinds.truth import Targets
 from weft.tasks.config import TaskConfig
 
 
 def class_weights(config: TaskConfig, labels: Labels, targets: Targets, task: str) -> Tensor | None:
-    """[classes] whose mean over the train rows is 1, so that the size of the loss stays what it was."""
+    """[classes] weights with mean 1 over the train rows, so that the scale of the loss does not change."""
     if config.class_weights is None:
         return None
     key = f"tasks.{task}.class_weights"
-    if labels.kind not in ("classification", "ordinal"):
-        raise UserError(f"{key}: rows of a {labels.kind} task have no one class to be weighted by")
+    if not labels.kind.has_one_class:
+        raise UserError(f"{key}: is for tasks with one class per row, but the task is a {labels.kind.name}")
     counts = np.bincount(targets.astype(np.int64), minlength=len(labels.names))
     if config.class_weights == "balanced":
         weights = np.divide(1.0, counts, out=np.zeros(len(counts)), where=counts > 0)
@@ -24,5 +25,5 @@ def class_weights(config: TaskConfig, labels: Labels, targets: Targets, task: st
             raise UserError(f"{key}: expected one weight for each of {', '.join(labels.names)}")
         weights = np.array([config.class_weights[name] for name in labels.names])
     if (weights < 0).any() or not weights @ counts > 0:
-        raise UserError(f"{key}: expected weights of at least 0, and not all of them 0")
+        raise UserError(f"{key}: expected weights of at least 0, and at least one above 0")
     return torch.tensor(weights * counts.sum() / (weights @ counts))

@@ -1,37 +1,41 @@
-"""A task as a recipe writes it."""
+"""The configuration of tasks and models."""
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
-from weft.data.config import DataField
-from weft.data.labels import Kind, canonical
+from weft.data.config import DataConfig, DataField
 from weft.data.readings import Reading
-from weft.errors import UserError
+from weft.foundation.config import Config, check_names, parse
+from weft.foundation.content import Content
+from weft.foundation.errors import UserError
+from weft.foundation.own_code import Importer, SourceFile, names_code, trusts_code
+from weft.kinds import KINDS, KindName
+from weft.kinds.cells import canonical
 from weft.losses import LossConfig
-from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
-from weft.losses.cross_entropy import CrossEntropyConfig
-from weft.losses.mse import MeanSquaredErrorConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.heads.linear import LinearConfig
 from weft.nn.layers import LayerChoice
 from weft.nn.pooling import PoolingConfig
 from weft.nn.pooling.cls import ClsConfig
 from weft.regularizers import RegularizerConfig
-from weft.variants import Config
+
+_LOSS: TypeAdapter[LossConfig] = TypeAdapter(LossConfig)
 
 
 class LayerFactors(Config):
-    """A task's gradient on each layer of the body, scaled before the tasks' gradients are combined."""
+    """Factors on a task's gradient per layer of the body, applied before the tasks' gradients are combined."""
 
     layers: tuple[int, ...] = Field(min_length=1)
-    """the layers, counted from 0, that matter most to the task"""
+    """Layers, counted from 0, whose gradient is multiplied by `beta`."""
     beta: float = Field(default=1.0, ge=0)
-    """what the task's gradient on these layers is multiplied by"""
+    """Factor on the task's gradient on these layers."""
     alpha: float = Field(default=1.0, ge=0)
-    """the same for all other layers"""
+    """Factor on the task's gradient on all other layers."""
 
     def by_layer(self, layers: int, task: str) -> dict[int, float]:
+        """Return layer -> factor; raise UserError if the body does not have one of the layers."""
         wrong = [k for k in self.layers if not 0 <= k < layers]
         if wrong:
             key = f"tasks.{task}.layer_factors.layers"
@@ -40,42 +44,48 @@ class LayerFactors(Config):
 
 
 class TaskConfig(Config):
-    """One task: its data, how it is read, and what is learnt from it."""
+    """One task: its data, reading, modules, loss and metrics."""
 
-    kind: Kind
-    """what the labels are: one of several classes, of ordered classes, any of several labels, or a number"""
-    data: DataField
-    """a preset's name, or a table with the files and columns"""
+    kind: KindName
+    """Kind of the labels: one of several classes, one of several ordered classes, any number of labels, or a number."""
+    data: DataField = DataConfig()
+    """Name of a preset, or a table with the files and columns. Rows given in Python need columns only, which default to
+    `text` and `label`."""
     reading: Reading = "single"
-    """how texts become sequences: single, bi (each alone), cross (both in one), concat (cross without [SEP] between)"""
+    """How texts become token sequences: single (one text), bi (two texts, encoded separately), cross (two texts in one
+    sequence) or concat (cross without [SEP] between the texts)."""
     layer: LayerChoice = None
-    """which layer is pooled: its number (0 the embeddings), "mix" for a learnt mix of all; the last unless said"""
+    """Layer that is pooled: its number (0 is the embeddings), or "mix" for a learned mix of all layers. Defaults to the
+    last layer."""
     pooling: PoolingConfig = ClsConfig()
-    """how a sequence becomes one vector"""
+    """How the token states of a sequence become one vector."""
     head: HeadConfig = LinearConfig()
-    """what stands on the vectors"""
+    """Layers on top of the pooled vectors."""
     share_head: str | None = None
-    """tasks with the same name here share one head; they must have the same kind of head and number of labels"""
+    """Name of a shared head. Tasks with the same name share one head; they need the same head, reading, pooling and
+    number of labels. Defaults to a separate head."""
     loss: LossConfig | None = None
-    """cross-entropy for classes, binary-cross-entropy for multilabel and mse for numbers, unless said"""
+    """Loss. Defaults to cross-entropy for classes, binary-cross-entropy for multilabel and mse for regression."""
     regularizer: RegularizerConfig | None = None
-    """what is added to each row's loss: smart or r-drop"""
+    """Term added to the loss of each row: smart or r-drop. Defaults to no regularizer."""
     batch_size: int = Field(default=16, ge=1)
-    """rows of this task in each forward pass, over all processes"""
+    """Rows of this task per forward pass, over all processes."""
     labels: tuple[Any, ...] | None = None
-    """class names in the order of their numbers; those seen in the train file unless said"""
+    """Class names in the order of the class numbers. Defaults to the labels found in the train file."""
     range: tuple[float, float] | None = None
-    """smallest and largest label of a regression; those seen in the train file unless said"""
+    """Smallest and largest label of a regression. Defaults to the range found in the train file."""
     scale: bool = True
-    """whether a regression is trained on labels brought to 0..1; predictions are always in the label's units"""
+    """Whether a regression is trained on labels scaled to 0..1. Predictions are always in the label's units."""
     class_weights: Literal["balanced"] | dict[str, float] | None = None
-    """how much a row counts by its class: "balanced" makes rare classes as heavy as common ones"""
+    """Weight of a row's loss by its class. "balanced" gives all classes the same total weight. Defaults to no
+    weights."""
     layer_factors: LayerFactors | None = None
-    """scales the task's own gradient layer by layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`"""
+    """Factors on the task's gradient per layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`."""
     metrics: tuple[str, ...] | None = None
-    """what is measured; the first one counts in the overall score"""
+    """Metrics; the first is the primary metric, which counts in the overall score. Defaults to the metrics of the
+    kind."""
     positive: str | None = None
-    """of two classes the one that f1-positive, precision, recall and the report's threshold are about"""
+    """Positive class, for two classes: the class of f1-positive, precision, recall and the report's threshold."""
 
     @field_validator("positive", mode="before")
     @classmethod
@@ -84,23 +94,68 @@ class TaskConfig(Config):
 
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
-        if len(self.data.label_columns) > 1 and self.kind != "multilabel":
-            raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.kind}"')
-        if self.kind == "regression":
-            if self.labels is not None:
-                raise ValueError("`labels` names classes, but the task is a regression; `range` declares its bounds")
-            if self.range is not None and not self.range[0] < self.range[1]:
-                raise ValueError(f"`range` is {list(self.range)}; expected the smaller number first")
-        elif self.range is not None or not self.scale:
-            raise ValueError(f"`range` and `scale` are for a regression, but the task is a {self.kind}")
-        elif self.labels is not None and len({canonical(str(name)) for name in self.labels}) < max(2, len(self.labels)):
-            raise ValueError("`labels` must be at least two, each once")
+        kind = KINDS[self.kind]
+        kind.check_columns(len(self.data.label_columns))
+        kind.check_declared(self.labels, self.range, scaled=self.scale)
         return self
 
     @property
     def chosen_loss(self) -> LossConfig:
-        if self.loss is not None:
-            return self.loss
-        if self.kind == "regression":
-            return MeanSquaredErrorConfig()
-        return BinaryCrossEntropyConfig() if self.kind == "multilabel" else CrossEntropyConfig()
+        """`loss`, or the default loss of the kind"""
+        return self.loss or _LOSS.validate_python(KINDS[self.kind].default_loss)
+
+
+class ModelConfig(Config):
+    """The configuration of a model. A recipe adds the configuration of training."""
+
+    model_config = ConfigDict(extra="ignore")
+    written: ClassVar[tuple[str, ...]] = ()
+    """keys in the order in which a file has them. Defaults to the keys of this class."""
+    name: str
+    """Name of the model in reports."""
+    body: str = "packaged:minilm-l6"
+    """Body: a folder in Hugging Face's layout, a hub id, or packaged:minilm-l6."""
+    code: str | None = None
+    """Folder of the modules that `use` names, in addition to Python's path. Defaults to the recipe's folder."""
+    seed: int = Field(default=11711, ge=0)
+    """Seed of all random numbers."""
+    max_length: int = Field(default=128, ge=8)
+    """Maximum number of tokens in a sequence. Truncated texts are counted and reported."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout before the heads. Larger values did not help in our study (docs/results.md)."""
+    body_dropout: float | None = Field(default=None, ge=0, lt=1)
+    """Dropout inside the body. Defaults to the value in the body's configuration."""
+    segments: bool = True
+    """Whether the second text of a pair has token type 1. With false, both texts have token type 0."""
+    calibrate: bool = False
+    """Whether to fit a temperature on the dev rows for each task with probabilities, and save it with the model."""
+    tasks: dict[str, TaskConfig] = Field(min_length=1)
+    """Tasks by name."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
+        check_names(tasks, "task name")
+        return tasks
+
+    def content(self) -> Content:
+        """Return plain JSON values; keys without a value are left out."""
+        content: Content = self.model_dump(mode="json", exclude_none=True)
+        return {key: content[key] for key in self.written or content if key in content}
+
+    def with_code(self, trust_code: bool, where: str) -> tuple[Self, dict[str, SourceFile]]:
+        """Import and validate every component that `use` names; return the new config and the source files.
+
+        Raise UserError before any import if there is such a component and the user does not trust it. `where` names the
+        file in error messages.
+        """
+        content = self.content()
+        if not names_code(content):
+            return self, {}
+        importer = Importer(trusts_code(trust_code), Path(self.code) if self.code else None)
+        return parse(type(self), content, where, importer), importer.sources
+
+    def answering(self) -> Self:
+        """Return a copy for inference, without regularizers."""
+        tasks = {name: task.model_copy(update={"regularizer": None}) for name, task in self.tasks.items()}
+        return self.model_copy(update={"tasks": tasks})

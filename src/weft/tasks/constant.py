@@ -1,4 +1,4 @@
-"""What a task's loss is worth: the loss of the best answer that does not look at the text."""
+"""The loss of the best constant output, a reference for the scale of a task's loss."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,22 +6,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data.labels import Targets
+from weft.kinds.truth import Targets
 from weft.losses.base import Loss
 from weft.nn.heads.base import Bounds
 
 MOST_ROWS = 2000
-"""rows that are looked at, evenly spaced; a constant fits many rows as well as all"""
+"""maximum number of rows, evenly spaced; enough to fit a constant"""
 LEAST = 1e-3
-"""a task whose rows nearly all have one label must not count a thousand times"""
+"""lower bound: a task whose rows nearly all have the same label must not get a very large weight"""
 DIFFERENT = 10.0
-"""how much larger than another's a loss may be before a plain sum ignores the other"""
+"""ratio of losses above which the sum neglects the smaller one"""
 
 
 def constant_loss(loss: Loss, targets: Targets, bounds: Bounds) -> float:
-    """The mean loss of the best constant output: the entropy of the classes, the variance of numbers.
+    """Return the mean loss of the best constant output: the entropy of the classes, the variance of numbers.
 
-    It is found by minimizing the loss itself, so it holds for every loss and for heads that give a number in `bounds`.
+    It is found by minimizing the loss, so every loss is supported, and heads with outputs within `bounds`.
     """
     rows = np.linspace(0, len(targets) - 1, min(len(targets), MOST_ROWS)).astype(int)
     target = torch.from_numpy(np.ascontiguousarray(targets[rows]))
@@ -45,12 +45,12 @@ def constant_loss(loss: Loss, targets: Targets, bounds: Bounds) -> float:
 
 
 def scale_notes(losses: Mapping[str, float], untrained: Sequence[str]) -> list[str]:
-    """A warning where a plain sum would hardly listen to some of the tasks that train."""
+    """Return a warning if the losses of trained tasks differ so much that their sum neglects some of them."""
     trained = {task: loss for task, loss in losses.items() if task not in untrained}
     if not trained or max(trained.values()) <= DIFFERENT * min(trained.values()):
         return []
     shown = ", ".join(f"{task} {loss:.2g}" for task, loss in sorted(trained.items(), key=lambda item: -item[1]))
     return [
-        f"the tasks' losses differ in scale by more than {DIFFERENT:g} (of a constant answer: {shown}), and a sum "
-        'follows the largest; weighting = "normalized" counts every task alike'
+        f"the tasks' losses differ in scale by more than {DIFFERENT:g} (of a constant prediction: {shown}), and the "
+        'largest dominates their sum; weighting = "normalized" gives all tasks the same scale'
     ]

@@ -1,6 +1,7 @@
-"""A network's weights on disk: the body in Hugging Face's layout, the heads beside it."""
+"""Saving and loading weights: the body in Hugging Face's layout, the heads in heads.safetensors."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -8,45 +9,49 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from weft.atomic import give_usual_mode
-from weft.errors import UserError
-from weft.nn.body import Body
-from weft.nn.weights import to_hugging_face, write_config
+from weft.bodies.body import Body
+from weft.bodies.weights import to_hugging_face, write_config
+from weft.foundation.atomic import give_usual_mode
+from weft.foundation.errors import UserError
 from weft.tasks.network import Network
 
 BODY = "body."
+REGULARIZER = "regularizer"
+"""the module of a task that is used only in training: checkpoints save its state, models do not"""
 Shape = tuple[int, ...]
 FOR_TRANSFORMERS = {"format": "pt"}
-"""metadata that `transformers` looks for"""
+"""metadata that `transformers` requires"""
 
 
 def head_tensors(network: Network) -> dict[str, Tensor]:
-    """Everything that is not the body. What tasks share with it or with each other is named once."""
+    """Return all tensors that inference needs, except those of the body. Shared tensors have one name."""
     tensors: dict[str, Tensor] = {name: p for name, p in network.named_parameters() if not name.startswith(BODY)}
     kept = network.state_dict().keys()  # class weights are for training only
-    return tensors | {name: buffer for name, buffer in network.named_buffers() if name in kept}
+    tensors |= {name: buffer for name, buffer in network.named_buffers() if name in kept}
+    return {name: tensor for name, tensor in tensors.items() if name.split(".")[2:3] != [REGULARIZER]}
 
 
 def body_tensors(body: Body, layers: int | None = None) -> dict[str, Tensor]:
-    """A body under Hugging Face's names; its first `layers` alone if they are given."""
+    """Return the body's tensors under Hugging Face's names; only the first `layers` layers if given."""
     kept = body.shape.layers if layers is None else layers
-    dropped = tuple(f"layers.{k}." for k in range(kept, body.shape.layers))
-    # parameters and persistent buffers; `to_hugging_face` fails if one of them has no place in the file
+    dropped = tuple(f"layers.{k}." for k in range(kept, body.shape.layers) if len(body.layers) > 1)
+    # parameters and persistent buffers; `to_hugging_face` fails if one of them has no Hugging Face name
     state = {name: tensor.detach().cpu() for name, tensor in body.state_dict().items() if not name.startswith(dropped)}
-    if not body.embeddings.use_segments:  # others embed the second text as type 1, which must mean the same
+    if body.has_segments and not body.embeddings.use_segments:
+        # other libraries use type 1 for the second text, so it must equal type 0
         types = state["embeddings.segments.weight"]
         state["embeddings.segments.weight"] = types[:1].repeat(len(types), 1)
-    return to_hugging_face(state, kept)
+    return to_hugging_face(state, replace(body.shape, layers=kept))
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """A safetensors file that whoever may read its neighbours may read too: the library makes its files private."""
+    """Write a safetensors file with the usual file mode; the library makes its files private."""
     save_file(tensors, path, metadata=FOR_TRANSFORMERS)
     give_usual_mode(path)
 
 
 def save_weights(network: Network, folder: Path) -> None:
-    """config.json, model.safetensors and heads.safetensors."""
+    """Write config.json, model.safetensors and heads.safetensors."""
     write_config(network.body.shape, folder)
     save_tensors(body_tensors(network.body), folder / "model.safetensors")
     heads = {name: tensor.detach().cpu().contiguous() for name, tensor in head_tensors(network).items()}
@@ -54,13 +59,13 @@ def save_weights(network: Network, folder: Path) -> None:
 
 
 def load_heads(network: Network, folder: Path) -> None:
-    """Fill the heads of a network whose body is loaded already."""
+    """Load the heads of a network whose body is already loaded."""
     path = folder / "heads.safetensors"
     copy_exactly(head_tensors(network), load_tensors(path), str(path))
 
 
 def require_planned_heads(planned: Network, folder: Path) -> None:
-    """Compare the shapes of the saved heads with those that the settings ask for, before any memory is taken."""
+    """Raise UserError if the shapes of the saved heads differ from the configured ones, before allocating memory."""
     path = folder / "heads.safetensors"
     try:
         with safe_open(path, framework="pt") as file:
@@ -71,7 +76,7 @@ def require_planned_heads(planned: Network, folder: Path) -> None:
 
 
 def heads_by_task(network: Network) -> dict[str, dict[str, Tensor]]:
-    """The head tensors of each task."""
+    """Return the head tensors of each task."""
     tensors = head_tensors(network)
     return {
         name: {key: tensor for key, tensor in tensors.items() if key.startswith(f"tasks.{name}.")}
@@ -80,7 +85,7 @@ def heads_by_task(network: Network) -> dict[str, dict[str, Tensor]]:
 
 
 def head_owners(network: Network, task: str) -> set[str]:
-    """The tasks that the head tensors of a task are named after: itself, and those whose heads it shares."""
+    """Return the tasks in the names of a task's head tensors: the task, and tasks whose heads it shares."""
     names = {id(tensor): name for name, tensor in head_tensors(network).items()}
     module = network.task(task)
     used = [names[id(tensor)] for tensor in (*module.parameters(), *module.buffers()) if id(tensor) in names]
@@ -88,6 +93,7 @@ def head_owners(network: Network, task: str) -> set[str]:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file; raise UserError if it is damaged."""
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
@@ -96,7 +102,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def copy_exactly(into: dict[str, Tensor], saved: dict[str, Tensor], where: str) -> None:
-    """Copy named tensors; a name or shape that is not expected is an error, never skipped."""
+    """Copy named tensors; raise UserError for a missing or unexpected name or shape."""
     _require_same(_shapes(into), _shapes(saved), where)
     for name, tensor in into.items():
         tensor.copy_(saved[name])

@@ -1,12 +1,12 @@
-"""Programs that draw a run while it goes on. The union below is the registry."""
+"""Experiment trackers. The union below is the registry: a recipe's `trackers` is a list of these."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.config import NAME_ALONE
 from weft.trackers.mlflow import MlflowConfig
 from weft.trackers.tensorboard import TensorboardConfig
-from weft.variants import NAME_ALONE
 
 TrackerConfig = Annotated[
     TensorboardConfig | MlflowConfig,

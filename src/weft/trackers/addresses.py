@@ -1,33 +1,33 @@
-"""Which addresses a recipe may name for its log."""
+"""Validation of the tracker addresses in a recipe."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 ALLOWED = "WEFT_ALLOW_TRACKER"
-"""environment variable: the addresses, divided by spaces, that a recipe may send its log to"""
+"""environment variable: space-separated addresses to which a recipe may send its log"""
 
 
 def require_allowed(uri: str, allowed: Sequence[str]) -> None:
-    """Reject an address that only the recipe names; `allowed` are those of --allow-tracker."""
+    """Raise UserError if the user has not allowed the address; `allowed` are the values of --allow-tracker."""
     known = [*allowed, *os.environ.get(ALLOWED, "").split()]
     if not uri.startswith(("http://", "https://")):
         raise UserError(
-            f"trackers: found the uri {uri!r}; in a recipe it is http(s)://HOST or sqlite:///FILE. "
-            "Set MLFLOW_TRACKING_URI for any other"
+            f"trackers: found the uri {uri!r}; a recipe supports http(s)://HOST and sqlite:///FILE. "
+            "For any other uri, set MLFLOW_TRACKING_URI"
         )
     if uri.rstrip("/") not in [address.rstrip("/") for address in known]:
         raise UserError(
             f"trackers: the recipe sends the log to {uri}, which you have not allowed. If you trust it, add "
-            f"--allow-tracker {uri} to `weft train`, or set {ALLOWED}; with MLFLOW_TRACKING_URI={uri} it gets the "
-            "credentials of your environment too"
+            f"--allow-tracker {uri} to `weft train`, or set {ALLOWED}; with MLFLOW_TRACKING_URI={uri} it also receives "
+            "the credentials of your environment"
         )
 
 
 def database_inside(run: Path, uri: str) -> str:
-    """The sqlite file that a recipe names, relative to the run folder and not outside of it."""
+    """Resolve a recipe's sqlite uri relative to the run folder; raise UserError if the file is outside of it."""
     file = uri.removeprefix("sqlite:///")
     folder = run.resolve()
     place = (folder / file).resolve()

@@ -1,4 +1,4 @@
-"""A client of MLflow that sends no credentials."""
+"""An MLflow client that sends no credentials."""
 
 import os
 import time
@@ -9,7 +9,7 @@ from typing import Any
 
 @contextmanager
 def without_netrc() -> Iterator[None]:
-    """~/.netrc may have a default entry, which the HTTP library would send to any server."""
+    """Disable ~/.netrc: it can have a default entry, which the HTTP library would send to any server."""
     before = os.environ.get("NETRC")
     os.environ["NETRC"] = os.devnull
     try:
@@ -22,7 +22,7 @@ def without_netrc() -> Iterator[None]:
 
 
 class Anonymous:
-    """As much of `MlflowClient` as is used here, for a server that must not get any credentials."""
+    """The subset of `MlflowClient` that weft uses, for servers that must not receive credentials."""
 
     def __init__(self, tracking_uri: str) -> None:
         from mlflow.entities import Param

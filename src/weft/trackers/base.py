@@ -1,21 +1,23 @@
-"""What a tracker is: it gets the numbers that metrics.jsonl gets, under names that draw well."""
+"""The interface of a tracker: it receives the numbers of metrics.jsonl, under hierarchical names."""
 
 from abc import ABC, abstractmethod
 from typing import Any
 
 
 class Tracker(ABC):
-    """Opened by its first numbers, so that a run that goes on knows where."""
+    """Opened lazily by the first call of `log`, so that a resumed run knows its first step."""
 
     @abstractmethod
-    def log(self, step: int, values: dict[str, float]) -> None: ...
+    def log(self, step: int, values: dict[str, float]) -> None:
+        """Record the values of a step."""
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Flush and close."""
 
 
 def numbers(record: dict[str, Any]) -> dict[str, float]:
-    """The numbers in a record of metrics.jsonl, named `loss/sentiment`, `dev/sentiment/accuracy` and so on."""
+    """Flatten a record of metrics.jsonl to names such as `loss/sentiment` and `dev/sentiment/accuracy`."""
     names = {"losses": "dev loss", "train_losses": "train loss", "weights": "weight", "cosines": "conflict"}
     if record["event"] == "step":
         names["losses"] = "loss"

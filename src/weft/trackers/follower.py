@@ -1,4 +1,4 @@
-"""Feeds a tracker from the log of a run."""
+"""Forwards the log of a run to a tracker."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from weft.trackers.base import Tracker, numbers
 
 
 class Follower:
-    """A tracker that fails, such as one whose server is gone, is left behind: training goes on without it."""
+    """Forwards records to a tracker. If the tracker fails, it is disabled and training continues."""
 
     def __init__(self, tracker: Tracker, say: Callable[[str], None]) -> None:
         self.tracker: Tracker | None = tracker
@@ -24,7 +24,7 @@ class Follower:
             return
         try:
             act(self.tracker)
-        except Exception as error:  # whatever a library or a network throws
+        except Exception as error:  # tracker libraries and networks raise anything
             name = type(self.tracker).__name__
-            self.say(f"the tracker {name} failed and is left out from here on ({error}); metrics.jsonl has everything")
+            self.say(f"the tracker {name} failed and is disabled ({error}); metrics.jsonl is complete")
             self.tracker = None

@@ -1,7 +1,7 @@
-"""MLflow: a run on its server, or in a database of the run folder.
+"""MLflow tracker: logs to a server, or to a database in the run folder.
 
-A recipe may come from a stranger, so the address in it is used only if the user allows it, and never gets the
-credentials that the environment holds for another server.
+A recipe can be untrusted, so its address is used only if the user allows it, and never receives the credentials that
+the environment has for another server.
 """
 
 import os
@@ -10,22 +10,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from weft.atomic import write_whole
-from weft.errors import UserError
+from weft.foundation.atomic import write_whole
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.trackers.addresses import database_inside, require_allowed
 from weft.trackers.anonymous import Anonymous
 from weft.trackers.base import Tracker
-from weft.variants import Config
 
 LONGEST = 500
-"""letters of a parameter that MLflow accepts"""
+"""maximum number of characters of an MLflow parameter"""
 
 
 class Mlflow(Tracker):
+    """Logs to an MLflow run. A resumed run continues the same MLflow run."""
+
     def __init__(
         self, uri: str, experiment: str, run: Path, title: str, settings: dict[str, Any], *, anonymous: bool = False
     ) -> None:
-        """`anonymous`: without any credentials of the environment or the home folder."""
+        """With `anonymous`, send no credentials of the environment or the home folder."""
         try:
             from mlflow.entities import Metric
             from mlflow.tracking import MlflowClient
@@ -36,7 +38,7 @@ class Mlflow(Tracker):
         self.connect, self.metric = (Anonymous if anonymous else MlflowClient), Metric
         self.uri, self.experiment, self.title, self.settings = uri, experiment, title, settings
         self.memory = run / "mlflow-run-id"
-        """a run that goes on goes on there too"""
+        """file with the id of the MLflow run, which a resumed run continues"""
         self.client: Any = None
         self.id = ""
 
@@ -66,7 +68,7 @@ class Mlflow(Tracker):
 
 
 def _parameters(value: Any, key: str = "") -> dict[str, str]:
-    """The recipe's keys, `optimizer.lr` and so on."""
+    """Flatten a recipe to keys such as `optimizer.lr`."""
     if not isinstance(value, dict):
         return {key: str(value)[:LONGEST]}
     found: dict[str, str] = {}
@@ -81,12 +83,12 @@ class MlflowConfig(Config):
     """Address of the server, used only if the user allows it (`--allow-tracker`), or `sqlite:///FILE` inside the run
     folder. Defaults to MLFLOW_TRACKING_URI, and without it to the file RUN/mlflow.db."""
     experiment: str = "weft"
-    """under which name MLflow gathers runs"""
+    """Name of the MLflow experiment."""
 
     def build(self, run: Path, title: str, settings: dict[str, Any], allowed: Sequence[str] = ()) -> Mlflow:
         own = os.environ.get("MLFLOW_TRACKING_URI")
         rest = self.experiment, run, title, settings
-        if self.uri is None or self.uri == own:  # the user's own server, with the user's own credentials
+        if self.uri is None or self.uri == own:  # the user's server may receive the user's credentials
             return Mlflow(own or f"sqlite:///{run.resolve() / 'mlflow.db'}", *rest)
         if self.uri.startswith("sqlite:"):
             return Mlflow(database_inside(run, self.uri), *rest)

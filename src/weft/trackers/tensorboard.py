@@ -1,15 +1,17 @@
-"""TensorBoard: event files in the run folder. `tensorboard --logdir RUNS` shows all runs below it."""
+"""TensorBoard tracker: event files in the run folder. `tensorboard --logdir RUNS` shows all runs below RUNS."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from weft.errors import UserError
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.trackers.base import Tracker
-from weft.variants import Config
 
 
 class Tensorboard(Tracker):
+    """Writes TensorBoard event files."""
+
     def __init__(self, folder: Path) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -23,7 +25,7 @@ class Tensorboard(Tracker):
 
     def log(self, step: int, values: dict[str, float]) -> None:
         if self.writer is None:
-            # a run that goes on repeats the steps after its last checkpoint: TensorBoard forgets the earlier ones
+            # a resumed run repeats the steps after its last checkpoint: TensorBoard discards the earlier events
             self.writer = self.open(str(self.folder), purge_step=step)
         for name, value in values.items():
             self.writer.add_scalar(name, value, step)

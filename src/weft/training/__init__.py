@@ -1,1 +1,1 @@
-"""Windows, steps, checkpoints: how a network is trained."""
+"""Training: steps, phases, checkpoints and processes."""

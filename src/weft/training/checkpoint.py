@@ -1,12 +1,10 @@
-"""Everything that is needed to go on with a run, written so that a crash at any moment loses nothing.
+"""Checkpoints: the complete state of a run, written atomically so that a crash loses no checkpoint.
 
-A checkpoint is written under a temporary name, synced, checksummed and renamed; the last two are kept, and the
-one before is used when the newest is damaged. There is no pickle in it: safetensors and JSON.
+A checkpoint is written under a temporary name with checksums, synced with fsync and renamed. The last two are kept; if
+the newest is damaged, the one before it is used. Files are safetensors and JSON, without pickle.
 """
 
-import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -19,35 +17,43 @@ from pydantic import Field
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from weft.errors import UserError
+from weft.foundation.atomic import sha256, sync
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.tasks.store import copy_exactly, save_tensors
-from weft.variants import Config
 
 FORMAT = 1
 KEPT = 2
+"""number of checkpoints that are kept"""
 
 
 class CheckpointConfig(Config):
+    """When checkpoints are written."""
+
     every_steps: int = Field(default=200, ge=1)
-    """steps between checkpoints, besides one at the end of each epoch"""
+    """Steps between checkpoints. A checkpoint is also written at the end of each epoch."""
 
 
 @dataclass
 class Progress:
-    """Where a run is. With the tensors, this is its whole state."""
+    """The progress of a run. Together with the tensors, this is its complete state."""
 
     step: int = 0
     """steps done"""
     best_step: int | None = None
+    """step of the best evaluation"""
     best_score: float | None = None
+    """score of the best evaluation"""
     waited: int = 0
     """evaluations since the best one"""
     metrics_bytes: int = 0
-    """how much of metrics.jsonl belongs to the steps done"""
+    """size of metrics.jsonl after the steps done"""
     seconds: float = 0.0
+    """training time"""
     tokens: int = 0
+    """tokens processed"""
     loss_scale: dict[str, float] = field(default_factory=dict)
-    """state of fp16's loss scaling; empty otherwise"""
+    """state of fp16 loss scaling; empty otherwise"""
 
 
 class Checkpoints:
@@ -60,17 +66,18 @@ class Checkpoints:
         self.module = module
         self.optimizer = optimizer
         self.settings = settings
-        """what the run was asked to do; going on with anything else is refused"""
+        """settings of the run; a run with other settings cannot be resumed"""
 
     def save(self, progress: Progress) -> Path:
+        """Write a checkpoint atomically and delete old ones."""
         target = self.folder / f"step-{progress.step:06d}"
         temporary = self.folder / f".{target.name}.tmp"
-        for left_over in self.folder.glob(".step-*.tmp"):  # of a process that was killed, or met a full disk
+        for left_over in self.folder.glob(".step-*.tmp"):  # of a process that was killed or ran out of disk space
             shutil.rmtree(left_over, ignore_errors=True)
         temporary.mkdir(parents=True)
         try:
             self._write(temporary, progress)
-        except BaseException:  # a full disk should not stay full because of half a checkpoint
+        except BaseException:  # an incomplete checkpoint must not keep a full disk full
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         shutil.rmtree(target, ignore_errors=True)
@@ -92,15 +99,15 @@ class Checkpoints:
         sync(folder)
 
     def load_latest(self) -> tuple[Progress | None, list[str]]:
-        """Restore the newest sound checkpoint; also what was wrong with newer ones."""
+        """Restore the newest intact checkpoint; also return warnings about newer, damaged ones."""
         damaged: list[str] = []
         for folder in reversed(_all(self.folder)):
             problem = _damage(folder)
             if problem is None:
-                return self._load(folder), [f"{what}; going back to the checkpoint before it" for what in damaged]
+                return self._load(folder), [f"{what}; using the checkpoint before it" for what in damaged]
             damaged.append(f"{folder}: {problem}")
         if damaged:
-            last = f"no sound checkpoint is left; to start from the beginning, delete {self.folder}"
+            last = f"no intact checkpoint is left; to start from the beginning, delete {self.folder}"
             raise UserError("\n".join([*damaged, last]))
         return None, []
 
@@ -114,7 +121,7 @@ class Checkpoints:
             own = {name.removeprefix(prefix): t for name, t in moments.items() if name.startswith(prefix)}
             if own:
                 self.optimizer.state[parameter] = {
-                    # `step` stays where it was made (AdamW keeps it beside the parameter only when fused)
+                    # fused AdamW keeps `step` on the device of the parameter too
                     name: tensor.to(parameter.device).clone()
                     for name, tensor in own.items()
                 }
@@ -135,7 +142,7 @@ class Checkpoints:
 
 
 def settings_of(folder: Path) -> dict[str, Any] | None:
-    """What the run of the newest sound checkpoint in `folder` was asked to do."""
+    """Return the run settings in the newest intact checkpoint of `folder`; None if there is none."""
     for path in reversed(_all(folder)):
         if _damage(path) is None:
             settings: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))["settings"]
@@ -144,7 +151,7 @@ def settings_of(folder: Path) -> dict[str, Any] | None:
 
 
 def _all(folder: Path) -> list[Path]:
-    """Checkpoints, the oldest first."""
+    """List checkpoints, oldest first."""
     if not folder.is_dir():
         return []
     found = [path for path in folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
@@ -152,7 +159,7 @@ def _all(folder: Path) -> list[Path]:
 
 
 def _damage(folder: Path) -> str | None:
-    """What is wrong with a checkpoint, or None."""
+    """Describe the damage of a checkpoint; None if it is intact."""
     try:
         sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
         for name in ("weights.safetensors", "optimizer.safetensors", "state.json"):
@@ -161,23 +168,8 @@ def _damage(folder: Path) -> str | None:
         version = json.loads((folder / "state.json").read_text(encoding="utf-8"))["format"]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         return f"is incomplete ({error})"
-    return None if version == FORMAT else f"has format {version}, this weft reads {FORMAT}"
+    return None if version == FORMAT else f"has format {version}, but this version of weft reads format {FORMAT}"
 
 
 def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-
-def sha256(path: Path) -> str:
-    """of a file's bytes, in hexadecimal"""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Force a file or folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,8 +1,8 @@
-"""One run in several processes, on `torch.distributed`; everything that knows of more than one is here.
+"""Data-parallel training with `torch.distributed`. All code for several processes is in this module.
 
-A plan is the same for all: each process takes its share of the rows of every batch, losses and gradients are summed,
-and then every process takes the same optimizer step. A task's loss is a sum over rows, divided by all of the task's
-rows in the window, so shares may be unequal or empty. The first process leads: it alone writes, evaluates and speaks.
+All ranks have the same plan: each rank takes its share of the rows of every batch, losses and gradients are summed over
+ranks, and every rank makes the same optimizer step. A task's loss is a sum over rows, divided by the number of the
+task's rows in the window, so shares can be unequal or empty. Only rank 0 evaluates, writes files and prints.
 """
 
 import os
@@ -18,53 +18,55 @@ from torch import Tensor, distributed, nn
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
-from weft.errors import LostProcess, RunError, ToldElsewhere, UserError
-from weft.types import Part, Window
+from weft.foundation.errors import LostProcess, RunError, ToldElsewhere, UserError
+from weft.foundation.values import Part, Window
 
 START = timedelta(minutes=10)
-"""for all processes to come"""
+"""timeout for all processes to join"""
 WAIT = timedelta(days=1)
-"""for the others: while the first process evaluates or writes they wait in a sum"""
+"""timeout of a collective operation: the other ranks wait in one while rank 0 evaluates or writes"""
 MESSAGE_BYTES = 8192
+"""maximum size of an error message that ranks exchange"""
 
 
 class Processes(ABC):
-    """The processes of a run, as one of them sees them."""
+    """The processes of a run, from the view of this process."""
 
     count: int = 1
+    """world size"""
     leads: bool = True
-    """whether this is the one that writes and speaks"""
+    """whether this is rank 0, which evaluates, writes files and prints"""
     own: tuple[str, ...] = ()
-    """what makes this process's random draws its own; nothing for the first"""
+    """added to the seeds of this process, so that ranks draw different random numbers; empty for rank 0"""
 
     @abstractmethod
     def device(self, chosen: torch.device) -> torch.device:
-        """Where this process computes, when the user has chosen a kind of device."""
+        """Return the device of this process, given the type of device that the user has chosen."""
 
     @abstractmethod
     def share(self, window: Window) -> Window:
-        """This process's rows of a window; parts of which it has none are left out."""
+        """Return this process's rows of a window; parts without rows are left out."""
 
     @abstractmethod
     def sum(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over all processes."""
+        """Replace a tensor by its sum over all processes (all-reduce)."""
 
     @abstractmethod
     def any(self, flag: bool) -> bool:
-        """Whether it holds in some process. All wait for the last one to ask."""
+        """Whether the flag is true in any process. Blocks until all processes have called it."""
 
     @abstractmethod
     def each(self, number: int) -> list[int]:
-        """What every process says, by its own number."""
+        """Return the number of every process, by rank (all-gather)."""
 
     @abstractmethod
     @contextmanager
     def agreement(self) -> Iterator[None]:
-        """What is refused in one process is refused in all, and told once."""
+        """Propagate an error in one process to all; only rank 0 reports it."""
         yield
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """In one buffer. A parameter that no process has a gradient on is left without one: it must not even decay."""
+        """Sum gradients in one buffer. A parameter without a gradient in any process keeps none: it must not decay."""
         if self.count == 1 or not parameters:
             return
         flags = parameters[0].new_tensor([p.grad is not None for p in parameters])
@@ -77,7 +79,7 @@ class Processes(ABC):
 
 
 class Solo(Processes):
-    """One process: nothing to share and nobody to wait for."""
+    """A single process."""
 
     def device(self, chosen: torch.device) -> torch.device:
         return chosen
@@ -86,7 +88,7 @@ class Solo(Processes):
         return window
 
     def sum(self, tensor: Tensor) -> None:
-        """Of one process: the tensor itself."""
+        """Leave the tensor unchanged."""
 
     def any(self, flag: bool) -> bool:
         return flag
@@ -99,11 +101,11 @@ class Solo(Processes):
         yield
 
 
-class Group(Processes):
-    """Several, joined by gloo on CPUs and by NCCL on GPUs (which has not been run yet)."""
+class ProcessGroup(Processes):
+    """Several processes, connected with gloo on CPUs and with NCCL on GPUs (NCCL is untested)."""
 
     def __init__(self, kind: str) -> None:
-        """`kind` is cpu or cuda. Who is who stands in the environment that torchrun sets."""
+        """`kind` is cpu or cuda. Rank and world size come from torchrun's environment variables."""
         self.rank, self.count = _placed(kind)
         self.leads = self.rank == 0
         self.own = () if self.leads else (f"process {self.rank}",)
@@ -115,20 +117,21 @@ class Group(Processes):
         self._together(lambda: self._meet("nccl" if kind == "cuda" else "gloo"))
 
     def _meet(self, backend: str) -> None:
-        """Join the others. torchrun keeps what a script's earlier runs have left in the store, so each run has a part
-        of it to itself."""
+        """Initialize the process group. torchrun's store keeps the keys of a script's earlier runs, so each run has a
+        separate prefix."""
         store, *_ = next(rendezvous("env://", timeout=START))
         own = PrefixStore(f"weft/{next(_RUNS)}", store)
         present, deadline = own.add("present", 1), time.monotonic() + START.total_seconds()
         while present < self.count:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{present} of {self.count} came within {START.total_seconds() / 60:g} minutes")
+                raise RuntimeError(f"{present} of {self.count} joined within {START.total_seconds() / 60:g} minutes")
             time.sleep(0.05)
             present = own.add("present", 0)
         distributed.init_process_group(backend, store=own, rank=self.rank, world_size=self.count, timeout=WAIT)
 
     def close(self) -> None:
-        with suppress(RuntimeError):  # the others may be gone
+        """Destroy the process group."""
+        with suppress(RuntimeError):  # other processes may have exited
             distributed.destroy_process_group()
 
     def device(self, chosen: torch.device) -> torch.device:
@@ -172,7 +175,7 @@ class Group(Processes):
         raise (UserError if kind == UserError.__name__ else RunError)(f"process {number} of {self.count}: {message}")
 
     def _messages(self, error: Exception | None) -> list[str]:
-        """What every process has to say, by number; empty for those that are content."""
+        """Return the error message of every process, by rank; empty for processes without an error."""
         words = f"{type(error).__name__}:{error}".encode()[:MESSAGE_BYTES] if error else b""
         table = torch.zeros(self.count, MESSAGE_BYTES, dtype=torch.int32, device=self.here)
         table[self.rank, : len(words)] = torch.tensor(list(words), dtype=torch.int32, device=self.here)
@@ -180,25 +183,25 @@ class Group(Processes):
         return [bytes(row).rstrip(b"\0").decode(errors="ignore") for row in table.tolist()]
 
     def _together(self, act: Callable[[], object]) -> None:
-        """Something that only works if all processes do it."""
+        """Run a collective operation; raise LostProcess if another process has exited."""
         try:
             act()
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             raise LostProcess(
-                f"process {self.rank} of {self.count}: another process of this run is gone ({reason}), so this one "
-                "ends too. Its own message, if it had time for one, says why. Checkpoints that were written are "
-                "intact: go on with --resume, with any number of processes"
+                f"process {self.rank} of {self.count}: another process of this run has exited ({reason}), so this one "
+                "exits too. If that process printed an error message, it gives the cause. Checkpoints that were "
+                "written are intact: continue with --resume, with any number of processes"
             ) from None
 
 
 SOLO = Solo()
 _RUNS = count(1)
-"""numbers of the runs that this process joins"""
+"""counts the runs that this process joins"""
 
 
 def _placed(kind: str) -> tuple[int, int]:
-    """This process's number and how many there are, if the environment that torchrun sets is there and makes sense."""
+    """Return rank and world size; raise UserError if torchrun's environment variables are missing or invalid."""
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise UserError(
@@ -208,28 +211,28 @@ def _placed(kind: str) -> tuple[int, int]:
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if kind == "cuda" and here > torch.cuda.device_count():
         raise UserError(
-            f"{here} processes on a machine with {torch.cuda.device_count()} GPUs: each needs one of its own; "
+            f"{here} processes on a machine with {torch.cuda.device_count()} GPUs: each process needs its own GPU; "
             f"use --nproc-per-node {torch.cuda.device_count()}, or --device cpu"
         )
     return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
 def share_of(window: Window, rank: int, count: int) -> Window:
-    """Every `count`-th row of each part, from row `rank` on; parts without any are left out."""
+    """Take every `count`-th row of each part, starting at row `rank`; parts without rows are left out."""
     parts = [Part(part.task, part.micro, part.rows[rank::count]) for part in window.parts]
     return Window(window.step, tuple(part for part in parts if len(part.rows)))
 
 
 @contextmanager
 def join(device: str) -> Iterator[Processes]:
-    """The processes that torchrun (or whoever set its variables) started; one alone unless it did."""
+    """Join the process group described by torchrun's environment variables; without them, run in a single process."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield SOLO
         return
     on_gpu = torch.cuda.is_available() and (device == "auto" or device.startswith("cuda"))
-    group = Group("cuda" if on_gpu else "cpu")  # a GPU that is not there is refused later, as for one process
+    group = ProcessGroup("cuda" if on_gpu else "cpu")  # a missing GPU is rejected later, as for one process
     try:
         yield group
-        group.any(False)  # nobody hangs up while another one still listens
+        group.any(False)  # a barrier: no process closes the group while another still uses it
     finally:
         group.close()

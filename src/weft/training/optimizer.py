@@ -1,4 +1,4 @@
-"""AdamW, which parameters move how fast, and how the rate goes over time."""
+"""AdamW, parameter groups and learning rate curves."""
 
 import math
 import re
@@ -8,55 +8,60 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from weft.errors import UserError
+from weft.foundation.config import Config
+from weft.foundation.errors import UserError
 from weft.tasks.network import Network
 from weft.training.trainable import TrainableConfig
-from weft.variants import Config
 from weft.weighting.base import Weighting
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerConfig(Config):
+    """AdamW, learning rates, gradient accumulation and precision."""
+
     lr: float = Field(default=2e-5, gt=0)
-    """highest learning rate"""
+    """Peak learning rate."""
     head_lr: float | None = Field(default=None, gt=0)
-    """the heads' own highest rate; `lr` unless said"""
+    """Peak learning rate of the heads. Defaults to `lr`."""
     weight_decay: float = Field(default=0.0, ge=0)
-    """pull towards zero at each step, on all weights but LayerNorms and biases"""
+    """Weight decay on all weights except LayerNorms and biases."""
     decay_all: bool = False
-    """Whether weight decay acts on LayerNorms and biases too. Defaults to false."""
+    """Whether weight decay also applies to LayerNorms and biases."""
     betas: tuple[Share, Share] = (0.9, 0.999)
-    """AdamW's memory of gradients and of their squares"""
+    """AdamW's decay rates of the running averages of the gradient and its square."""
     eps: float = Field(default=1e-8, gt=0)
-    """what AdamW adds before it divides"""
+    """AdamW's term in the denominator for numerical stability."""
     curve: Literal["linear", "cosine", "constant"] = "linear"
-    """after warm-up: linear and cosine fall to zero at the last step of a phase, constant stays"""
+    """Learning rate curve after warm-up: linear and cosine decay to zero at the end of each phase."""
     warmup: int = Field(default=0, ge=0)
-    """steps over which the rate rises from zero, at the start of each phase"""
+    """Steps of linear warm-up from zero, at the start of each phase."""
     clip: float | None = Field(default=None, gt=0)
-    """largest norm of the whole gradient; none unless said"""
+    """Maximum norm of the gradient. Defaults to no clipping."""
     accumulate: int = Field(default=1, ge=1)
-    """forward passes of each task in one step"""
+    """Gradient accumulation: forward passes of each task per optimizer step."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
-    """xi: each layer learns at xi times the rate of the layer above it, the embeddings below the first layer"""
+    """Layer-wise learning rate decay: the learning rate of a layer relative to the layer above it. The embeddings are
+    below the first layer."""
     layer_factors: tuple[Annotated[float, Field(ge=0)], ...] | None = None
-    """a factor on the rate of each layer, first to last; layer_decay is applied too"""
+    """Factor on the learning rate of each layer, first to last, in addition to `layer_decay`. Defaults to 1 for all
+    layers."""
     precision: Literal["fp32", "fp64", "bf16", "fp16"] = "fp32"
-    """fp32, fp64, or mixed: bf16 autocast, or fp16 with loss scaling (GPU only)"""
+    """fp32, fp64, or mixed precision: bf16 autocast, or fp16 with loss scaling (GPU only)."""
     gradient_checkpointing: bool = False
-    """compute each layer again in the backward pass instead of keeping it: less memory, a third more time"""
+    """Whether to recompute each layer in the backward pass instead of storing its activations: less memory, about a
+    third more time."""
 
 
 def build_optimizer(
     network: Network, weighting: Weighting, config: OptimizerConfig, modes: list[TrainableConfig]
 ) -> torch.optim.AdamW:
-    """Fused AdamW over all that trains in some phase, the learnt weights of losses too.
+    """Build a fused AdamW over all parameters that train in any phase, including those of the weighting.
 
-    A group moves at a `factor` of the phase's rate or, where it has a `peak` of its own, at the phase's share of that.
-    Parameters that do not train in the present phase have no gradient, and AdamW leaves what has no gradient alone.
+    The learning rate of a group is `factor` times that of the phase or, if the group has a `peak`, the phase's share of
+    that peak. Parameters that do not train in the current phase have no gradient, and AdamW skips them.
     """
-    layers = network.body.shape.layers
+    layers = len(network.body.layers)  # sets of weights: layers that share theirs count as one
     if config.layer_factors is not None and len(config.layer_factors) != layers:
         raise UserError(
             f"optimizer.layer_factors: found {len(config.layer_factors)} factors, but the body has {layers} layers"
@@ -64,7 +69,7 @@ def build_optimizer(
     groups: dict[tuple[float, float | None, bool], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         if any(mode.trains(name) for mode in modes):
-            decays = config.decay_all or parameter.ndim > 1  # LayerNorms, biases and single learnt numbers do not
+            decays = config.decay_all or parameter.ndim > 1  # not LayerNorms, biases and scalars
             peak = None if name.startswith("body.") else config.head_lr
             groups.setdefault((rate_factor(name, config, layers), peak, decays), []).append(parameter)
     if not groups:
@@ -79,11 +84,11 @@ def build_optimizer(
 
 
 def rate_factor(name: str, config: OptimizerConfig, layers: int) -> float:
-    """By what a parameter's rate differs from that of its phase."""
+    """Return the factor on the phase's learning rate for a parameter."""
     if name.startswith("body.embeddings."):
         return config.layer_decay**layers
     layer = re.match(r"body\.layers\.(\d+)\.", name)
-    if layer is None:  # the pooler stands on top of the last layer
+    if layer is None:  # heads, and the pooler on top of the last layer
         return 1.0
     k = int(layer[1])
     own = config.layer_factors[k] if config.layer_factors is not None else 1.0
@@ -91,7 +96,7 @@ def rate_factor(name: str, config: OptimizerConfig, layers: int) -> float:
 
 
 def share_of_peak(curve: str, step: int, steps: int, warmup: int) -> float:
-    """What part of the highest rate step `step`, from 0, of a phase of `steps` moves at."""
+    """Return the learning rate as a share of its peak, at step `step` (from 0) of a phase of `steps` steps."""
     if step < warmup:
         return (step + 1) / (warmup + 1)
     if curve == "constant":

@@ -1,32 +1,32 @@
-"""A run in phases over one global step: what trains, and how fast."""
+"""Phases of a run: trainable parameters, schedule and learning rate."""
 
 from dataclasses import dataclass
 
 from pydantic import Field
 
+from weft.foundation.config import Config
 from weft.schedules import ScheduleConfig
 from weft.schedules.plan import Plan
 from weft.training.optimizer import OptimizerConfig, share_of_peak
 from weft.training.trainable import TrainableConfig
-from weft.variants import Config
 
 
 class PhaseConfig(Config):
-    """What is left out is the recipe's own."""
+    """A part of a run. Each key defaults to the recipe's value."""
 
     epochs: int = Field(ge=1)
-    """epochs of this phase; those of all phases make the recipe's `epochs`"""
+    """Epochs of this phase. The epochs of all phases add up to the recipe's `epochs`."""
     trainable: TrainableConfig | None = None
-    """what trains"""
+    """Trainable parameters. Defaults to the recipe's `trainable`."""
     schedule: ScheduleConfig | None = None
-    """which tasks feed each step"""
+    """Schedule. Defaults to the recipe's `schedule`."""
     lr: float | None = Field(default=None, gt=0)
-    """highest learning rate"""
+    """Peak learning rate. Defaults to `optimizer.lr`."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase with nothing left open."""
+    """A phase with all defaults filled in."""
 
     epochs: int
     trainable: TrainableConfig
@@ -38,7 +38,7 @@ class Rates:
     """The learning rate of every step of a plan."""
 
     def __init__(self, plan: Plan, phases: list[Phase], config: OptimizerConfig, stretch: float) -> None:
-        """`stretch` is by how much a budget changes the length of the run; warm-up changes with it."""
+        """`stretch` is the factor by which a budget changes the length of the run, and of the warm-up."""
         self.plan = plan
         self.phases = phases
         self.config = config
@@ -48,7 +48,7 @@ class Rates:
         return self.phases[self.plan.phase(step)].lr * self.share(step)
 
     def share(self, step: int) -> float:
-        """What part of its phase's highest rate a step moves at."""
+        """Return the learning rate of a step as a share of the phase's peak."""
         number = self.plan.phase(step)
         start = self.plan.phase_ends[number - 1] if number else 0
         length = self.plan.phase_ends[number] - start

@@ -1,7 +1,7 @@
 """One optimizer step on one window."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -10,46 +10,48 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from weft.data.dataset import Dataset
-from weft.errors import RunError
-from weft.penalties.base import OutputPenalty, Penalty, WeightPenalty
-from weft.randomness import derive, seeded
-from weft.surgery.base import Surgery
+from weft.foundation.config import Config
+from weft.foundation.errors import RunError
+from weft.foundation.randomness import derive, seeded
+from weft.foundation.values import Batch, Encoded, Part, Window
+from weft.penalties.base import OutputPenalty, WeightPenalty
 from weft.tasks.network import Network
-from weft.training.ahead import Ahead
-from weft.training.apart import ApartGradients, Conflicts
 from weft.training.distributed import SOLO, Processes
-from weft.types import Batch, Encoded, Part, Window
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.training.methods import Methods, Numerics
+from weft.training.per_task import ApartGradients, Conflicts
+from weft.training.prefetch import Ahead
 
 Place = tuple[int | str, ...]
-"""of a forward pass: step, micro-batch, task or "all", and the process unless it is the first"""
+"""identifies a forward pass: step, micro-batch, task or "all", and the process if it is not rank 0"""
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """What is worth knowing of a step."""
+    """The measurements of a step."""
 
     losses: dict[str, float]
-    """each task's raw loss, averaged over its rows in the window; the regularizer's term is not in it"""
+    """each task's unweighted loss, averaged over its rows in the window, without the regularizer's term"""
     terms: dict[str, float]
-    """the regularizer's term of each task that has one, averaged likewise and weighted by its lambda"""
+    """the weighted regularizer term of each task that has one, averaged over its rows in the window"""
     tokens: int
+    """tokens processed"""
     norm: float
-    """of the whole gradient, before clipping"""
+    """norm of the gradient, before clipping"""
     slopes: dict[str, float]
-    """by what the weighting multiplied each task's gradient"""
+    """factor of the weighting on each task's gradient"""
     conflicts: Conflicts | None = None
-    """how the tasks' gradients lay to each other, on the steps that log it"""
+    """cosine similarities between task gradients, on the steps that log them"""
 
 
 class LogConfig(Config):
+    """Optional measurements in the log of a run."""
+
     conflicts_every: int | None = Field(default=None, ge=1)
-    """log the cosine of every pair of task gradients each so many steps; never unless said"""
+    """Log the cosine similarity between task gradients every N steps. Defaults to never."""
     conflicts_by_layer: bool = False
-    """log it for each layer of the body too"""
+    """Whether to also log it for each layer of the body."""
     train_rows: int = Field(default=64, ge=0)
-    """train rows of each task that every evaluation scores beside the dev rows, to see overfitting; 0 for none"""
+    """Train rows per task that every evaluation scores in addition to the dev rows, to show overfitting. 0 for none."""
 
     @model_validator(mode="after")
     def _layers_need_conflicts(self) -> "LogConfig":
@@ -60,13 +62,14 @@ class LogConfig(Config):
 
 @dataclass
 class Totals:
-    """What the passes of a window add up."""
+    """Accumulated results of a window's passes."""
 
     losses: Tensor
     """[m] each task's loss: the mean over all of its rows in the window"""
     terms: Tensor
-    """[m] likewise, of the regularizers' terms"""
+    """[m] each task's regularizer term, averaged likewise"""
     tokens: int = 0
+    """tokens processed"""
 
 
 class Step:
@@ -76,48 +79,39 @@ class Step:
         self,
         network: Network,
         datasets: Mapping[str, Dataset],
-        weighting: Weighting,
         optimizer: torch.optim.Optimizer,
+        methods: Methods,
+        numerics: Numerics,
         *,
-        clip: float | None,
         seed: int,
-        device: torch.device,
-        precision: str = "fp32",
-        surgery: Surgery | None = None,
-        layer_factors: Mapping[str, Mapping[int, float]] | None = None,
-        penalties: Sequence[Penalty] = (),
         log: LogConfig | None = None,
         processes: Processes = SOLO,
     ) -> None:
-        """`layer_factors`: task -> layer -> what the task's gradient on that layer is multiplied by."""
         self.network = network
         self.ahead = Ahead(datasets)
-        self.weighting = weighting
         self.optimizer = optimizer
-        self.clip = clip
+        self.methods = methods
+        self.weighting = methods.weighting
+        self.numerics = numerics
+        self.device = numerics.device
         self.seed = seed
-        self.device = device
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self.mixed = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
         # fp16 gradients underflow unless the loss is scaled up; on overflow the scaler skips the step.
-        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
-        self.surgery = surgery
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=numerics.precision == "fp16")
         self.processes = processes
-        self.apart = ApartGradients(network, layer_factors or {}, processes)
-        self.keeps_apart = surgery is not None or bool(layer_factors)
-        """whether the update itself needs the tasks' gradients apart; if not, all tasks share one pass"""
+        self.apart = ApartGradients(network, methods.layer_factors, processes)
         self.log = log or LogConfig()
-        self.penalties = nn.ModuleList(penalties)
-        self.on_weights = [penalty for penalty in penalties if isinstance(penalty, WeightPenalty)]
-        self.on_outputs = [penalty for penalty in penalties if isinstance(penalty, OutputPenalty)]
-        for penalty in penalties:
+        self.penalties = nn.ModuleList(methods.penalties)
+        self.on_weights = [penalty for penalty in methods.penalties if isinstance(penalty, WeightPenalty)]
+        self.on_outputs = [penalty for penalty in methods.penalties if isinstance(penalty, OutputPenalty)]
+        for penalty in methods.penalties:
             penalty.prepare(network)
-        # it pays on a CPU, and nothing but this process's lookups may add to a kept gradient
-        alone = not penalties and processes.count == 1
-        network.body.embeddings.tokens.keeps_gradient = alone and device.type == "cpu"
+        # it is faster only on CPU, and only lookups of this process may add to a kept gradient
+        alone = not methods.penalties and processes.count == 1
+        network.body.embeddings.tokens.keeps_gradient = alone and self.device.type == "cpu"
 
     def __call__(self, window: Window, rate: float, share: float = 1.0) -> StepReport:
-        """`rate` is the phase's rate at this step, and `share` what part of its highest that is."""
+        """Make an optimizer step. `rate` is the phase's learning rate at this step, `share` its share of the peak."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"] if group["peak"] is None else share * group["peak"]
         self.weighting.prepare(derive(self.seed, window.step, "all", "weighting"))
@@ -125,14 +119,14 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         conflicts = self._conflicts(window, slopes)
         totals = self._gradients(window, slopes)
-        if self.keeps_apart:
+        if self.methods.keep_apart:
             conflicts = self._measure() if self._is_logged(window) else None
             with seeded(self.seed, window.step, "all", "surgery"):
-                self.apart.combine(self.surgery)
+                self.apart.combine(self.methods.surgery)
             self.apart.forget()
         self._penalize()
         self.scaler.unscale_(self.optimizer)
-        # With no limit the norm is only measured. An infinite or undefined one ends the run before any weight moves.
+        # Without clipping the norm is only measured. A non-finite norm stops the run before any weight changes.
         norm = self._clipped_norm()
         self._stop_on_bad_numbers(window, totals, norm)
         self.scaler.step(self.optimizer)
@@ -147,17 +141,17 @@ class Step:
         return StepReport(losses, terms, totals.tokens, norm, weights, conflicts)
 
     def prepare(self, window: Window) -> None:
-        """Make the batches of a coming window while the present one computes."""
+        """Prefetch the batches of the next window while the current one is computed."""
         self.ahead.prepare(self.processes.share(window))
 
     def _gradients(self, window: Window, slopes: Tensor) -> Totals:
-        """Leave the window's gradient on the parameters; return what its passes add up.
+        """Compute the window's gradient on all parameters; return its accumulated losses, terms and tokens.
 
-        If the recipe keeps gradients apart, those of the body are left in `self.apart`. A weighting that learns or
-        remembers sees the raw losses: a regularizer's term is scaled with its task's loss, but is no part of it.
+        With per-task gradients, those of the body are in `self.apart`. A weighting that learns or has state sees the
+        unweighted losses: a regularizer's term is scaled with its task's loss, but is not part of it.
         """
         totals = Totals(torch.zeros_like(slopes), torch.zeros_like(slopes))
-        if self.keeps_apart:
+        if self.methods.keep_apart:
             self._backward_apart(window, slopes, totals)
         else:
             for parts in self.processes.share(window).micros:
@@ -166,12 +160,12 @@ class Step:
         self._over_all_processes(totals)
         if any(parameter.requires_grad for parameter in self.weighting.parameters()):
             own = self.weighting(totals.losses, window.tasks).sum()
-            self.scaler.scale(own).backward()  # its own parameters, now that the losses are known
+            self.scaler.scale(own).backward()  # gradients of the weighting's parameters need all losses
         return totals
 
     def _over_all_processes(self, totals: Totals) -> None:
-        """Losses, tokens and gradients of all shares; those on the body are summed already if they are kept apart."""
-        module: nn.Module = self.network.tasks if self.keeps_apart else self.network
+        """Sum losses, tokens and gradients over processes; per-task gradients on the body are summed already."""
+        module: nn.Module = self.network.tasks if self.methods.keep_apart else self.network
         self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
         tokens = totals.losses.new_tensor([totals.tokens], dtype=torch.float64)
         numbers = torch.cat([totals.losses.double(), totals.terms.double(), tokens])
@@ -180,7 +174,7 @@ class Step:
         totals.tokens = int(numbers[-1])
 
     def _backward_apart(self, window: Window, slopes: Tensor, totals: Totals) -> None:
-        """Task by task, the body's gradients collected after each."""
+        """Run the backward pass task by task and collect the per-task gradients on the body."""
         parts = self.processes.share(window).parts
         for task in window.tasks:
             for part in parts:
@@ -189,7 +183,7 @@ class Step:
             self.apart.collect(task)
 
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Totals) -> None:
-        """One pass through the body and back; adds what it finds to `totals`."""
+        """Run one forward and backward pass; add its losses, terms and tokens to `totals`."""
         batches = [self.ahead.batch(window.step, part).to(self.device) for part in parts]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
@@ -203,14 +197,14 @@ class Step:
         shares = self._shares(window, batches, losses)
         extra = self._shares(window, batches[: len(terms)], terms)
         loss = ((shares + extra) * slopes).sum() + penalty
-        if loss.requires_grad:  # with a frozen body, a head without parameters has nothing to learn
+        if loss.requires_grad:  # false for a frozen body with a head without parameters
             self.scaler.scale(loss).backward()
         totals.losses += shares.detach()
         totals.terms += extra.detach()
         totals.tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
 
     def _forward(self, network: Network, batches: list[Batch], place: Place) -> tuple[Tensor, list[Tensor]]:
-        """What enters the body and what comes out; the place alone decides the dropout masks, whatever the network."""
+        """Return embeddings and outputs; the dropout masks depend only on `place`, not on the network."""
         encoded = Encoded.join([text for batch in batches for text in batch.texts])
         with seeded(self.seed, *place, "embedding dropout"):
             embedded = network.body.embed(encoded)
@@ -222,21 +216,21 @@ class Step:
         return every is not None and window.step % every == 0 and len(window.tasks) > 1
 
     def _conflicts(self, window: Window, slopes: Tensor) -> Conflicts | None:
-        """Where the update itself takes one pass for all tasks, the log takes passes of its own and leaves no trace."""
-        if self.keeps_apart or not self._is_logged(window):
+        """Measure conflicts in separate passes, without side effects, if the update uses one pass for all tasks."""
+        if self.methods.keep_apart or not self._is_logged(window):
             return None
         self._backward_apart(window, slopes, Totals(torch.zeros_like(slopes), torch.zeros_like(slopes)))
         found = self._measure()
         self.apart.forget()
-        self.optimizer.zero_grad(set_to_none=True)  # the heads have gathered gradients too
+        self.optimizer.zero_grad(set_to_none=True)  # the heads have accumulated gradients too
         return found
 
     def _measure(self) -> Conflicts:
-        scale = self.scaler.get_scale()  # of fp16's losses; 1 otherwise
+        scale = self.scaler.get_scale()  # 1 unless fp16
         return self.apart.conflicts(by_layer=self.log.conflicts_by_layer, scale=scale)
 
     def _groups(self, parts: list[Part]) -> list[tuple[str, list[Part]]]:
-        """All tasks in one pass, but for those with a regularizer: that must repeat their pass mask by mask."""
+        """Group all tasks in one pass, except those with a regularizer, which repeats a task's pass with its masks."""
         together: list[Part] = []
         alone: list[tuple[str, list[Part]]] = []
         for part in parts:
@@ -247,11 +241,11 @@ class Step:
         return ([("all", together)] if together else []) + alone
 
     def _is_regularized(self, parts: list[Part]) -> bool:
-        """Whether a pass over these parts has a regularizer's term; its task is then alone in the pass."""
+        """Whether a pass over these parts has a regularizer's term; its task is then the only one in the pass."""
         return self.network.task(parts[0].task).regularizer is not None
 
     def _regularize(self, batch: Batch, place: Place, embedded: Tensor, output: Tensor) -> Tensor:
-        """[n] the regularizer's term of each row of a task."""
+        """[n] compute the regularizer's term of each row of a task."""
         task = self.network.task(batch.task)
         assert task.regularizer is not None
         encoded = Encoded.join(batch.texts)
@@ -265,7 +259,7 @@ class Step:
         return term
 
     def _penalize_outputs(self, window: Window, batches: list[Batch], place: Place, outputs: list[Tensor]) -> Tensor:
-        """What these rows add to the penalties that compare the outputs with those of an earlier model."""
+        """Compute the contribution of these rows to the output penalties, which compare with an earlier model."""
         total = next(self.network.parameters()).new_zeros(())
         for penalty in self.on_outputs:
             with torch.no_grad():
@@ -278,7 +272,7 @@ class Step:
         return total
 
     def _shares(self, window: Window, batches: list[Batch], losses: list[Tensor]) -> Tensor:
-        """[m] what these batches add to each task's loss: a sum over rows, divided by all of the task's rows."""
+        """[m] contribution of these batches to each task's loss: the sum over rows / the task's rows in the window."""
         zero = next(self.network.parameters()).new_zeros(())
         shares = dict.fromkeys(window.tasks, zero)
         for batch, own in zip(batches, losses, strict=True):
@@ -286,25 +280,26 @@ class Step:
         return torch.stack(list(shares.values()))
 
     def _penalize(self) -> None:
-        """What belongs to no task comes after the tasks' gradients have been combined."""
+        """Add the gradients of the weight penalties, after the tasks' gradients have been combined."""
         for penalty in self.on_weights:
             cost: Tensor = penalty(self._training())
-            if cost.requires_grad:  # not in a phase where nothing that pays is trained
+            if cost.requires_grad:  # false in a phase that trains no penalized weight
                 self.scaler.scale(cost).backward()
 
     def _clipped_norm(self) -> float:
-        """The norm of the whole gradient, before it is cut to `clip`."""
+        """Clip the gradient to norm `clip`; return its norm before clipping."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
-        if self.clip is not None:
-            nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
+        if self.numerics.clip is not None:
+            nn.utils.clip_grads_with_norm_(self.parameters, self.numerics.clip, norm)
         return float(norm)
 
     def _training(self) -> list[tuple[str, nn.Parameter]]:
         return [(name, p) for name, p in self.network.named_parameters() if p.requires_grad]
 
     def _autocast(self) -> AbstractContextManager[object]:
-        return torch.autocast(self.device.type, self.mixed) if self.mixed is not None else nullcontext()
+        mixed = self.numerics.mixed
+        return torch.autocast(self.device.type, mixed) if mixed is not None else nullcontext()
 
     def _stop_on_bad_numbers(self, window: Window, totals: Totals, norm: float) -> None:
         objectives = (totals.losses + totals.terms).tolist()

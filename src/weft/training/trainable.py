@@ -1,31 +1,31 @@
-"""What trains: everything, the heads alone, or chosen layers."""
+"""Trainable parameters: all, only the heads, or selected layers."""
 
 import re
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weft.errors import UserError
+from weft.foundation.config import NAME_ALONE, Config
+from weft.foundation.errors import UserError
 from weft.tasks.network import Network
-from weft.variants import NAME_ALONE, Config
 
 
 class FullConfig(Config):
-    """The body and the heads."""
+    """Train the body and the heads."""
 
     name: Literal["full"] = "full"
     embeddings: bool = True
-    """whether the embeddings train too"""
+    """Whether to train the embeddings."""
 
     def trains(self, parameter: str) -> bool:
         return self.embeddings or not parameter.startswith("body.embeddings.")
 
     def check(self, layers: int) -> None:
-        """Nothing can be wrong with it."""
+        """Accept any number of layers."""
 
 
 class FrozenConfig(Config):
-    """The heads alone; the body stays as it is."""
+    """Train only the heads; the body is frozen."""
 
     name: Literal["frozen"] = "frozen"
 
@@ -33,17 +33,17 @@ class FrozenConfig(Config):
         return not parameter.startswith("body.")
 
     def check(self, layers: int) -> None:
-        """Nothing can be wrong with it."""
+        """Accept any number of layers."""
 
 
 class LayersConfig(Config):
-    """Chosen layers, counted from 0, and the heads; the rest of the body, its pooler too, stays as it is."""
+    """Train selected layers, counted from 0, and the heads; the rest of the body, including the pooler, is frozen."""
 
     name: Literal["layers"] = "layers"
     layers: tuple[int, ...] = Field(min_length=1)
-    """the layers that train"""
+    """Layers to train."""
     embeddings: bool = False
-    """whether the embeddings train too"""
+    """Whether to train the embeddings."""
 
     def trains(self, parameter: str) -> bool:
         if parameter.startswith("body.embeddings."):
@@ -62,6 +62,6 @@ TrainableConfig = Annotated[FullConfig | FrozenConfig | LayersConfig, Field(disc
 
 
 def set_trainable(network: Network, mode: TrainableConfig) -> None:
-    """From here on, only these parameters get gradients."""
+    """Set `requires_grad` of all parameters."""
     for name, parameter in network.named_parameters():
         parameter.requires_grad_(mode.trains(name))

@@ -1,4 +1,4 @@
-"""More weight for the tasks whose losses fall slowly."""
+"""Dynamic weight average: larger weights for tasks whose losses decrease slowly."""
 
 from typing import Literal
 
@@ -6,16 +6,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class DynamicWeightAverage(Weighting):
     """`w_i = m softmax(r_i / T)` with `r_i = L_i(t - 1) / L_i(t - 2)`, L the mean loss of an interval of steps.
 
-    Liu, Johns and Davison, "End-to-End Multi-Task Learning with Attention", 2019, who take an epoch for the interval;
-    here it is a number of steps, so that every schedule means the same by it. Weights are 1 until two intervals are
-    over.
+    Liu, Johns and Davison, "End-to-End Multi-Task Learning with Attention", 2019. Their interval is an epoch; here it
+    is a number of steps, because epochs differ between schedules. Weights are 1 until two intervals have passed.
     """
 
     means: Tensor
@@ -49,19 +47,19 @@ class DynamicWeightAverage(Weighting):
         self.counts[places] += 1
         self.seen += 1
         if int(self.seen) % self.every == 0:
-            # a task that was not in the interval keeps its last mean
+            # a task without batches in the interval keeps its last mean
             latest = torch.where(self.counts > 0, self.sums / self.counts, self.means[1])
             self.means.copy_(torch.stack([self.means[1], latest]))
             self.sums.zero_()
             self.counts.zero_()
 
 
-class DynamicWeightAverageConfig(Config):
+class DynamicWeightAverageConfig(WeightingOptions):
     name: Literal["dwa"] = "dwa"
     temperature: float = Field(default=2.0, gt=0)
-    """T: the higher, the more alike the weights"""
+    """Temperature T. Higher values give more uniform weights."""
     every: int = Field(default=100, ge=1)
-    """steps in an interval"""
+    """Steps per interval."""
 
     def build(self, tasks: tuple[str, ...]) -> DynamicWeightAverage:
         return DynamicWeightAverage(tasks, self.temperature, self.every)

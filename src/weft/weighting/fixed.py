@@ -1,12 +1,11 @@
-"""Weights that a person chose."""
+"""Fixed weights."""
 
 from typing import Literal
 
 from torch import Tensor
 
-from weft.errors import UserError
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.foundation.errors import UserError
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Fixed(Weighting):
@@ -22,10 +21,10 @@ class Fixed(Weighting):
         return losses * losses.new_tensor([self.weights[task] for task in tasks])
 
 
-class FixedConfig(Config):
+class FixedConfig(WeightingOptions):
     name: Literal["fixed"] = "fixed"
     weights: dict[str, float]
-    """one weight for each task: `{ sentiment = 0.1, paraphrase = 1.0, similarity = 0.2 }`"""
+    """One weight per task: `{ sentiment = 0.1, paraphrase = 1.0, similarity = 0.2 }`."""
 
     def build(self, tasks: tuple[str, ...]) -> Fixed:
         if set(self.weights) != set(tasks):
@@ -33,5 +32,5 @@ class FixedConfig(Config):
                 f"weighting.weights: found {', '.join(self.weights)}, expected one for each of {', '.join(tasks)}"
             )
         if min(self.weights.values()) < 0 or max(self.weights.values()) == 0:
-            raise UserError("weighting.weights: expected weights of at least 0, and not all of them 0")
+            raise UserError("weighting.weights: expected weights of at least 0, and at least one above 0")
         return Fixed(self.weights)

@@ -1,14 +1,13 @@
-"""The mean over the tasks of a window."""
+"""The mean of the losses of a window."""
 
 from typing import Literal
 
 from torch import Tensor
 
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
-class Mean(Weighting):
+class MeanWeighting(Weighting):
     """`1/m sum_i l_i` over the m tasks in the window."""
 
     compares_tasks = True
@@ -17,8 +16,8 @@ class Mean(Weighting):
         return losses / len(tasks)
 
 
-class MeanConfig(Config):
+class MeanWeightingConfig(WeightingOptions):
     name: Literal["mean"] = "mean"
 
-    def build(self, tasks: tuple[str, ...]) -> Mean:  # noqa: ARG002 (no state for any task)
-        return Mean()
+    def build(self, tasks: tuple[str, ...]) -> MeanWeighting:  # noqa: ARG002 (no state per task)
+        return MeanWeighting()

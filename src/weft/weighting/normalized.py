@@ -1,4 +1,4 @@
-"""Every task on the scale of its own constant answer."""
+"""Losses normalized by the loss of the best constant output."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,15 +6,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Normalized(Weighting):
-    """`sum_i l_i / b_i`, b_i the loss of the best constant answer: the entropy of the classes, the variance of numbers.
+    """`sum_i l_i / b_i`, b_i the loss of the best constant output: the entropy of the classes, the variance of numbers.
 
-    Every task starts near 1 and falls towards 0, whatever its loss and number of classes. The b_i come from the train
-    labels before the first step; nothing is learnt.
+    Every normalized loss starts near 1 and decreases towards 0, independent of the loss and the number of classes. The
+    b_i are computed from the train labels before the first step; nothing is learned.
     """
 
     heeds_scale = True
@@ -32,7 +31,7 @@ class Normalized(Weighting):
         return losses / self.constants[[self.places[task] for task in tasks]].to(losses)
 
 
-class NormalizedConfig(Config):
+class NormalizedConfig(WeightingOptions):
     name: Literal["normalized"] = "normalized"
 
     def build(self, tasks: tuple[str, ...]) -> Normalized:

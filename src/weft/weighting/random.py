@@ -1,19 +1,18 @@
-"""Weights drawn anew in every step."""
+"""Random weights, drawn in every step."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Random(Weighting):
-    """`m softmax(z)` with z standard normal, drawn for each window: a baseline that is hard to beat.
+    """`m softmax(z)` with z standard normal, drawn for each window: a strong baseline.
 
-    Lin, Ye, Zhang and Tsang, "Reasonable Effectiveness of Random Weighting", 2022; times m, so that weights are 1 on
-    average.
+    Lin, Ye, Zhang and Tsang, "Reasonable Effectiveness of Random Weighting", 2022. Multiplied by m here, so that the
+    mean weight is 1.
     """
 
     compares_tasks = True
@@ -30,8 +29,8 @@ class Random(Weighting):
         return losses * (len(tasks) * z.softmax(dim=0)).to(losses)
 
 
-class RandomConfig(Config):
+class RandomConfig(WeightingOptions):
     name: Literal["random"] = "random"
 
-    def build(self, tasks: tuple[str, ...]) -> Random:  # noqa: ARG002 (no state for any task)
+    def build(self, tasks: tuple[str, ...]) -> Random:  # noqa: ARG002 (no state per task)
         return Random()

@@ -1,22 +1,21 @@
-"""The plain sum."""
+"""The sum of the losses."""
 
 from typing import Literal
 
 from torch import Tensor
 
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Sum(Weighting):
-    """`sum_i l_i`: a task with larger losses gets a larger say."""
+    """`sum_i l_i`: tasks with larger losses have more influence."""
 
-    def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:  # noqa: ARG002 (every task alike)
+    def forward(self, losses: Tensor, tasks: tuple[str, ...]) -> Tensor:  # noqa: ARG002 (all tasks alike)
         return losses
 
 
-class SumConfig(Config):
+class SumConfig(WeightingOptions):
     name: Literal["sum"] = "sum"
 
-    def build(self, tasks: tuple[str, ...]) -> Sum:  # noqa: ARG002 (no state for any task)
+    def build(self, tasks: tuple[str, ...]) -> Sum:  # noqa: ARG002 (no state per task)
         return Sum()

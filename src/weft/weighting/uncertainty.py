@@ -1,4 +1,4 @@
-"""Weights learnt beside the model."""
+"""Uncertainty weighting: weights learned together with the model."""
 
 from typing import Literal
 
@@ -6,15 +6,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.variants import Config
-from weft.weighting.base import Weighting
+from weft.weighting.base import Weighting, WeightingOptions
 
 
 class Uncertainty(Weighting):
-    """`sum_i exp(-w_i) l_i + w_i`, each w_i learnt: at rest `exp(w_i) = l_i`, so every task counts alike.
+    """`sum_i exp(-w_i) l_i + w_i` with learned w_i: at the optimum `exp(w_i) = l_i`, so all tasks count equally.
 
     Kendall, Gal and Cipolla, "Multi-Task Learning Using Uncertainty to Weigh Losses", 2018, without their factors of
-    one half. A task that is not in a window leaves its w untouched.
+    one half. A window does not update the w_i of tasks that are not in it.
     """
 
     heeds_scale = True
@@ -29,12 +28,12 @@ class Uncertainty(Weighting):
         return torch.exp(-w) * losses + w
 
 
-class UncertaintyConfig(Config):
+class UncertaintyConfig(WeightingOptions):
     name: Literal["uncertainty"] = "uncertainty"
     start: float = 0.0
-    """what every w is at first"""
+    """Initial value of every w_i."""
     lr: float = Field(default=1e-3, gt=0)
-    """highest learning rate of the w; at a body's rate they would hardly move in one run"""
+    """Peak learning rate of the w_i. With the learning rate of a body they would hardly change in one run."""
 
     def build(self, tasks: tuple[str, ...]) -> Uncertainty:
         return Uncertainty(tasks, self.start, self.lr)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.tiny import recipe
+from weft.build import read_data
 from weft.data import dataset
 from weft.data.tokenizer import Tokenizer
-from weft.experiment import read_data
 
 
 @pytest.mark.parametrize("part", [1, 2, 5, 7, 8192])

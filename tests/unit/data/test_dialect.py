@@ -8,7 +8,7 @@ from weft.data.dialect import detect
 from weft.data.files import read_rows
 from weft.data.layout import PLAIN, Layout
 from weft.data.problems import Problems
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def file(folder: Path, content: str | bytes, name: str = "a.tsv") -> Path:

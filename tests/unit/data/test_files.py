@@ -10,7 +10,7 @@ import pytest
 
 from weft.data.files import read_rows
 from weft.data.problems import Problems
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 def rows_of(path: Path) -> list[tuple[int, dict[str, str]]]:

@@ -11,7 +11,7 @@ from weft.data.config import PRESETS
 from weft.data.files import read_rows
 from weft.data.problems import Problems
 from weft.data.task_files import locate
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 GLUE = """---

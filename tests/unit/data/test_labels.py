@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from tests.tiny import write_rows
-from weft.data.labels import FlagColumns, LabelColumn, Labels, canonical, divide, find_labels
+from weft.data.labels import FlagColumns, LabelColumn, find_labels
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import tokenize_file
-from weft.errors import UserError
+from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
 
 
 def labelled(tiny: Path, folder: Path, labels: list[object], label_map: dict[str, str] | None = None) -> LabelColumn:
@@ -17,19 +18,6 @@ def labelled(tiny: Path, folder: Path, labels: list[object], label_map: dict[str
 
 def targets(column: LabelColumn, labels: Labels, skip: bool = False) -> list[object]:
     return column.targets(labels, skip_bad_rows=skip)[0].tolist()
-
-
-def test_the_same_label_in_another_spelling() -> None:
-    assert canonical(" 1.0") == canonical("1") == "1"
-    assert canonical("good ") == "good"
-    assert canonical("0.5") == "0.5"
-    assert canonical("nan") == "nan"
-
-
-def test_several_labels_in_one_cell() -> None:
-    assert divide("plot; acting") == divide("plot,acting") == divide("plot|acting") == divide('["plot", "acting"]')
-    assert divide("") == divide("[]") == []
-    assert divide("[draft") == ["[draft"]
 
 
 def test_classes_seen_are_in_order_of_number_then_name(tiny: Path, tmp_path: Path) -> None:
@@ -68,12 +56,6 @@ def test_a_label_map_reaches_each_label_of_a_multilabel_cell(tiny: Path, tmp_pat
     labels = find_labels("multilabel", column, None, None, True)
     assert labels.names == ("b", "x")
     assert targets(column, labels) == [[1, 1], [0, 1], [1, 0]]
-
-
-def test_lists_as_python_writes_them() -> None:
-    assert divide("['plot', 'acting']") == ["plot", "acting"]
-    assert divide("[1, 2]") == ["1", "2"]
-    assert divide("[plot, acting]") == ["[plot", "acting]"]
 
 
 def flagged(tiny: Path, folder: Path, cells: list[tuple[object, object]], **label_map: str) -> FlagColumns:

@@ -3,11 +3,11 @@ from pathlib import Path
 from tests.tiny import write_rows
 from weft.data.config import DataConfig
 from weft.data.dataset import Dataset
-from weft.data.labels import Labels
 from weft.data.readings import Reader
 from weft.data.remarks import overlap, remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
+from weft.kinds.labels import Labels
 
 YES_NO = Labels("classification", ("0", "1"))
 
@@ -16,7 +16,7 @@ def pairs(tiny: Path, path: Path, rows: list[tuple[str, str, str]], **options: o
     write_rows(path, [{"text": a, "text2": b, "label": label} for a, b, label in rows])
     config = DataConfig.model_validate({"text2": "text2", **options})
     tokenizer = Tokenizer.load(tiny / "body")
-    reader = Reader("cross", tokenizer.cls, tokenizer.sep, 20)
+    reader = Reader("cross", tokenizer.template, 20)
     return TaskFiles("same", config, reader, tokenizer, seed=1).dataset_of(path, YES_NO)
 
 
@@ -45,7 +45,7 @@ def single(tiny: Path, path: Path, content: str, **options: object) -> Dataset:
     path.write_text(content, encoding="utf-8")
     config = DataConfig.model_validate(options)
     tokenizer = Tokenizer.load(tiny / "body")
-    reader = Reader("single", tokenizer.cls, tokenizer.sep, 20)
+    reader = Reader("single", tokenizer.template, 20)
     return TaskFiles("mood", config, reader, tokenizer, seed=1).dataset_of(path, YES_NO)
 
 

@@ -11,7 +11,7 @@ from tests.tiny import write_rows
 from weft.data import tokens
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import tokenize_file
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 
 
 @pytest.fixture

@@ -6,32 +6,34 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from weft.data.labels import Kind
 from weft.evaluation.bootstrap import difference, draws, interval, paired, resampled, resampled_overall
-from weft.evaluation.metrics import METRICS
-from weft.evaluation.truth import Predictions, Truth
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Truth
 
 ROWS = 60
 
 
-def example(kind: Kind, classes: int = 2, positive: int | None = None, rows: int = ROWS) -> tuple[Truth, Predictions]:
+def example(kind: str, classes: int = 2, positive: int | None = None, rows: int = ROWS) -> tuple[Truth, Predictions]:
     """Labels, and predictions that know something of them."""
     draw = np.random.default_rng(0)
     if kind == "regression":
         numbers = draw.integers(0, 6, rows).astype(float)  # many ties
-        return Truth(kind, numbers, bounds=(0.0, 5.0)), np.round(numbers + draw.normal(size=rows), 1)
+        return Truth(KINDS[kind], numbers, bounds=(0.0, 5.0)), np.round(numbers + draw.normal(size=rows), 1)
     if kind == "multilabel":
         labels = (draw.random((rows, 3)) < 0.4).astype(float)
-        return Truth(kind, labels, 3), np.clip(labels * 0.3 + draw.random((rows, 3)) * 0.7, 0, 1)
+        return Truth(KINDS[kind], labels, 3), np.clip(labels * 0.3 + draw.random((rows, 3)) * 0.7, 0, 1)
     targets = np.minimum(draw.integers(0, classes + 1, rows), classes - 1)  # the last class is twice as common
     logits = np.eye(classes)[targets] + draw.normal(size=(rows, classes))
-    return Truth(kind, targets, classes, positive=positive), np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    return Truth(KINDS[kind], targets, classes, positive=positive), np.exp(logits) / np.exp(logits).sum(
+        1, keepdims=True
+    )
 
 
-def cases() -> Iterator[tuple[str, Kind, int, int | None]]:
+def cases() -> Iterator[tuple[str, str, int, int | None]]:
     """Every metric with every kind that it can score, for two classes with either one positive, and for five."""
     for name, metric in METRICS.items():
-        for kind in metric.forms:
+        for kind in metric.kinds:
             if kind in ("regression", "multilabel"):
                 yield name, kind, 0, None
                 continue
@@ -44,7 +46,7 @@ CASES = list(cases())
 
 
 @pytest.mark.parametrize(("name", "kind", "classes", "positive"), CASES)
-def test_counting_a_row_twice_is_having_it_twice(name: str, kind: Kind, classes: int, positive: int | None) -> None:
+def test_counting_a_row_twice_is_having_it_twice(name: str, kind: str, classes: int, positive: int | None) -> None:
     """Every metric's weighted form equals the library's score of the repeated rows."""
     truth, predictions = example(kind, classes, positive)
     form = METRICS[name].weighted(truth, predictions)
@@ -118,7 +120,7 @@ def test_an_overall_score_counts_a_correlation_by_half_of_one_and_it() -> None:
 
 
 def test_an_undefined_score_has_no_interval() -> None:
-    truth = Truth("regression", np.zeros(30))
+    truth = Truth(KINDS["regression"], np.zeros(30))
     values = resampled(["pearson"], truth, np.random.default_rng(0).random(30), "x", rounds=20)["pearson"]
     assert np.isnan(values).all()
     assert interval(values) is None
@@ -127,7 +129,7 @@ def test_an_undefined_score_has_no_interval() -> None:
 
 @pytest.mark.parametrize(("name", "kind", "classes", "positive"), CASES)
 def test_the_random_baseline_is_what_random_answers_score(
-    name: str, kind: Kind, classes: int, positive: int | None
+    name: str, kind: str, classes: int, positive: int | None
 ) -> None:
     rows = 4000
     truth, predictions = example(kind, classes, positive, rows=rows)
@@ -148,7 +150,7 @@ def test_the_random_baseline_is_what_random_answers_score(
 
 
 def test_the_random_error_of_numbers_without_a_range_is_unknown() -> None:
-    assert np.isnan(METRICS["mse"].random(Truth("regression", np.array([1.0, 2.0]))))
+    assert np.isnan(METRICS["mse"].random(Truth(KINDS["regression"], np.array([1.0, 2.0]))))
 
 
 @pytest.mark.parametrize(
@@ -164,25 +166,25 @@ def test_the_random_error_of_numbers_without_a_range_is_unknown() -> None:
     ],
 )
 def test_always_the_majority_class(name: str, positive: int | None, expected: float) -> None:
-    truth = Truth("ordinal", np.array([0, 1, 1, 2, 1]), 3, positive=positive)
+    truth = Truth(KINDS["ordinal"], np.array([0, 1, 1, 2, 1]), 3, positive=positive)
     assert METRICS[name].majority(truth) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("positive", "expected"), [(0, (0.0, 0.0, 0.0)), (1, (2 / 3, 1.0, 0.8))])
 def test_the_majority_class_of_two(positive: int, expected: tuple[float, float, float]) -> None:
-    truth = Truth("classification", np.array([1, 0, 1]), 2, positive=positive)
+    truth = Truth(KINDS["classification"], np.array([1, 0, 1]), 2, positive=positive)
     found = [METRICS[name].majority(truth) for name in ("precision", "recall", "f1-positive")]
     assert found == pytest.approx(expected)
     assert METRICS["auc"].majority(truth) == 0.5
 
 
 def test_always_the_mean() -> None:
-    truth = Truth("regression", np.array([1.0, 3.0]))
+    truth = Truth(KINDS["regression"], np.array([1.0, 3.0]))
     assert METRICS["mse"].majority(truth) == 1.0
     assert np.isnan(METRICS["pearson"].majority(truth))
 
 
 def test_the_interval_of_a_correlation_stays_below_one() -> None:
     numbers = np.linspace(0, 1e-3, 50) + 100
-    values = resampled(["pearson"], Truth("regression", numbers), 3 * numbers, "x", rounds=100)["pearson"]
+    values = resampled(["pearson"], Truth(KINDS["regression"], numbers), 3 * numbers, "x", rounds=100)["pearson"]
     assert values.max() <= 1

@@ -5,7 +5,11 @@ import pytest
 from scipy.special import softmax
 from sklearn.metrics import accuracy_score, f1_score
 
-from weft.evaluation.calibration import best_threshold, cross_fitted, fit_temperature, log_loss, reliability, temper
+from weft.evaluation.calibration import best_threshold, cross_fitted, fit_temperature, log_loss, reliability
+from weft.kinds.classification import Classification
+from weft.kinds.multilabel import Multilabel
+
+CLASSES, LABELS = Classification(), Multilabel()
 
 
 def drawn(temperature: float, rows: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
@@ -20,17 +24,18 @@ def drawn(temperature: float, rows: int = 20_000) -> tuple[np.ndarray, np.ndarra
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
 def test_the_temperature_that_was_put_in_is_found(temperature: float) -> None:
     predictions, targets = drawn(temperature)
-    assert fit_temperature(predictions, targets) == pytest.approx(temperature, rel=0.05)
+    assert fit_temperature(CLASSES, predictions, targets) == pytest.approx(temperature, rel=0.05)
 
 
 def test_tempering_keeps_the_order_and_mends_the_error() -> None:
     predictions, targets = drawn(3.0)
-    for after in (temper(predictions, 3.0), cross_fitted(predictions, targets)):
+    for after in (CLASSES.temper(predictions, 3.0), cross_fitted(CLASSES, predictions, targets)):
         assert (after.argmax(1) == predictions.argmax(1)).all()
         assert after.sum(1) == pytest.approx(1)
-        assert reliability(after, targets).error < 0.02 < 0.1 < reliability(predictions, targets).error
-        assert log_loss(after, targets) < log_loss(predictions, targets)
-    np.testing.assert_allclose(temper(predictions, 3.0), softmax(np.log(predictions) / 3, axis=1), atol=1e-9)
+        assert reliability(CLASSES, after, targets).error < 0.02
+        assert reliability(CLASSES, predictions, targets).error > 0.1
+        assert log_loss(CLASSES, after, targets) < log_loss(CLASSES, predictions, targets)
+    np.testing.assert_allclose(CLASSES.temper(predictions, 3.0), softmax(np.log(predictions) / 3, axis=1), atol=1e-9)
 
 
 def test_labels_are_tempered_one_by_one() -> None:
@@ -38,20 +43,20 @@ def test_labels_are_tempered_one_by_one() -> None:
     logits = draw.normal(size=(20_000, 2)) * 2
     targets = (draw.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
     sharp = 1 / (1 + np.exp(-2 * logits))
-    assert fit_temperature(sharp, targets) == pytest.approx(2, rel=0.05)
-    np.testing.assert_allclose(temper(sharp, 2.0, multilabel=True), 1 / (1 + np.exp(-logits)), atol=1e-6)
-    assert reliability(temper(sharp, 2.0, multilabel=True), targets).error < 0.02
+    assert fit_temperature(LABELS, sharp, targets) == pytest.approx(2, rel=0.05)
+    np.testing.assert_allclose(LABELS.temper(sharp, 2.0), 1 / (1 + np.exp(-logits)), atol=1e-6)
+    assert reliability(LABELS, LABELS.temper(sharp, 2.0), targets).error < 0.02
 
 
 def test_certain_answers_stay_finite() -> None:
     predictions = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     targets = np.array([0, 1, 1])
-    assert np.isfinite(temper(predictions, fit_temperature(predictions, targets))).all()
+    assert np.isfinite(CLASSES.temper(predictions, fit_temperature(CLASSES, predictions, targets))).all()
 
 
 def test_reliability_counts_every_row() -> None:
     predictions, targets = drawn(1.0, rows=500)
-    found = reliability(predictions, targets)
+    found = reliability(CLASSES, predictions, targets)
     assert found.rows.sum() == 500
     assert (found.rows @ found.right) / 500 == pytest.approx(accuracy_score(targets, predictions.argmax(1)))
 

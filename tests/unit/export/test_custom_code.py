@@ -16,7 +16,7 @@ import torch
 import weft
 from tests.exported import TEXTS, write_model
 from weft.export import export, modeling_weft, sentence_transformers
-from weft.export.source import Source, open_source
+from weft.export.source import ExportSource, open_source
 from weft.export.transformers import write
 
 TASKS: dict[str, dict[str, Any]] = {
@@ -36,7 +36,7 @@ LONG_SECOND = [TEXTS[-1], TEXTS[1], " ".join(TEXTS)]
 
 
 @pytest.fixture(scope="module")
-def source(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Source:
+def source(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> ExportSource:
     """Calibrated, so that a temperature that is forgotten shows."""
     made = open_source(write_model(tiny, tmp_path_factory.mktemp("custom"), TASKS, segments=False))
     made.model.temperatures |= dict.fromkeys(set(TASKS) - {"bi"}, 0.6)
@@ -44,12 +44,12 @@ def source(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 
 @pytest.fixture(scope="module")
-def model(source: Source) -> weft.Model:
+def model(source: ExportSource) -> weft.Model:
     return source.model
 
 
 @pytest.fixture(scope="module")
-def out(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(source: ExportSource, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("out")
     assert write(source, folder).skipped == {}
     return folder
@@ -84,12 +84,12 @@ def test_long_texts_calibrated_answers_and_any_padding(
     custom = type(exported).__name__ == "WeftForSequenceClassification"
     if not custom and padding_side == "left":
         return  # BERT's own class counts positions from the left
-    texts = [LONG] if model.recipe.tasks[task].reading == "single" else [LONG, LONG_SECOND]
+    texts = [LONG] if model.config.tasks[task].reading == "single" else [LONG, LONG_SECOND]
     inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt", padding_side=padding_side)
     np.testing.assert_allclose(answers(exported, inputs), expected(model, task, *texts), rtol=1e-5, atol=1e-5)
 
 
-def test_a_cross_encoder_is_calibrated_too(source: Source, model: weft.Model, tmp_path: Path) -> None:
+def test_a_cross_encoder_is_calibrated_too(source: ExportSource, model: weft.Model, tmp_path: Path) -> None:
     from sentence_transformers import CrossEncoder
 
     sentence_transformers.write(source, tmp_path)

@@ -64,7 +64,7 @@ def test_the_comparison_sees_all_lengths(model_folder: Path) -> None:
     model = weft.load(model_folder)
     lengths = {len(ids) for row in real_rows(model, "sentiment") for ids, _ in row}
     assert min(lengths) <= 4
-    assert max(lengths) == model.recipe.max_length
+    assert max(lengths) == model.config.max_length
 
 
 def test_no_text_gives_no_vector_and_equal_texts_equal_ones(exported: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from tests.tiny import recipe_content
-from weft.experiment import Assembly, assemble
-from weft.recipe import parse_recipe
+from weft.build import assemble
+from weft.recipes.assembly import Assembly
+from weft.recipes.recipe import parse_recipe
 
 
 def made(tiny: Path, penalties: list[Any], **changes: Any) -> Assembly:

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.runs import TASKS, write_run
 from weft.report.figures import draw_figure
 from weft.report.page import all_charts
-from weft.report.run import read_run
+from weft.runs.reader import read_run
 
 
 def test_every_chart_can_be_drawn_and_says_what_its_axes_are(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from sklearn import metrics as sk
 from tests.runs import TASKS, write_run
 from weft.evaluation.bootstrap import draws
 from weft.report.page import page
-from weft.report.run import read_run, read_runs
+from weft.runs.reader import read_run, read_runs
 
 
 class Numbers(HTMLParser):
@@ -256,9 +256,9 @@ def test_the_log_is_shown_as_it_is(run: Path, shown: dict[str, str]) -> None:
     assert known.best is not None
     for task in TASKS:
         for metric in known.metrics(task):
-            assert is_shown_as(shown[f"{task}/{metric}/before"], known.before["dev"][task][metric])
-            assert is_shown_as(shown[f"{task}/{metric}/train"], known.best["train"][task][metric])
-    cosines = [record["cosines"]["mood|near"] for record in known.conflicts]
+            assert is_shown_as(shown[f"{task}/{metric}/before"], known.before.dev_score(task, metric))
+            assert is_shown_as(shown[f"{task}/{metric}/train"], known.best.train_score(task, metric))
+    cosines = [record.cosines["mood|near"] for record in known.conflicts]
     assert is_shown_as(shown["conflict/mood/near/mean"], np.mean(cosines))
     assert is_shown_as(shown["conflict/mood/near/share"], 100 * np.mean(np.array(cosines) < 0))
     assert is_shown_as(shown["conflicts/0/2"], np.mean(cosines))

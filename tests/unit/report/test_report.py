@@ -11,18 +11,19 @@ import pytest
 from rich.console import Console
 
 from tests.runs import TASKS, write_run
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.report import learning
 from weft.report.chart import digits, shown, ticks
 from weft.report.compare import Comparison
 from weft.report.examples import examples
-from weft.report.mistakes import doubtful, groups, is_wrong
+from weft.report.mistakes import groups
 from weft.report.page import page
 from weft.report.recipes import recipe_differences
-from weft.report.run import read_run, read_runs
 from weft.report.scores import Scores
+from weft.report.sections import section_of
 from weft.report.text import print_report
 from weft.report.words import duration, missing
+from weft.runs.reader import read_run, read_runs
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_mistakes_are_of_the_kind_they_are_called(folder: Path) -> None:
     far = by_title["Off by two classes or more"]
     assert far.rows == (np.abs(mood.chosen - mood.targets) >= 2).sum()
     assert [m.error for m in far.worst] == sorted((m.error for m in far.worst), reverse=True)
-    positives = by_title["False positives: “no” taken for “yes”"]
+    positives = by_title["False positives: “no” predicted as “yes”"]
     assert positives.rows == ((same.targets == 0) & (same.chosen == 1)).sum()
     assert all((m.true, m.answer) == ("no", "yes") for m in positives.worst)
     assert len(positives.worst[0].texts) == 2
@@ -67,16 +68,17 @@ def test_a_wrong_label_is_found(folder: Path, tmp_path: Path) -> None:
     labels[surest] = "no"
     pq.write_table(table.set_column(table.column_names.index("label"), "label", [labels]), path)
     before, after = (read_run(where).tasks["same"] for where in (folder, copied))
-    assert not doubtful(before)[surest]
-    assert doubtful(after)[surest]
-    assert is_wrong(after)[surest]
+    section = section_of(after.kind)
+    assert not section.doubtful(before)[surest]
+    assert section.doubtful(after)[surest]
+    assert section.is_wrong(after)[surest]
 
 
 def test_curves_are_the_log(folder: Path) -> None:
     run = read_run(folder)
     found = learning.curves(run, "mood", "accuracy")
     assert found.dev_score.steps.tolist() == [0, 10, 20, 30, 40]
-    assert found.train_loss.values[0] == run.steps[0]["losses"]["mood"]
+    assert found.train_loss.values[0] == run.steps[0].losses["mood"]
     assert learning.strip(run).shape == (5, 40)
     assert (learning.strip(run) == 1).all()
 
@@ -96,8 +98,8 @@ def test_an_interrupted_run_says_what_it_lacks(tmp_path: Path) -> None:
     assert run.result is None
     assert "there are no predictions yet" in " ".join(missing(run))
     text = page([run])
-    assert "has not come to its end" in text
-    assert "Which task fed which step" in text
+    assert "is not finished" in text
+    assert "Tasks per step" in text
     assert Scores(run).overall.interval is None
 
 
@@ -163,14 +165,14 @@ def test_the_text_has_the_scores_of_the_page(folder: Path, tmp_path: Path) -> No
     for score in Scores(read_run(folder)).table:
         assert f"{score.value:.3f}" in text
     both = text_of([folder, write_run(tmp_path / "second", seed=2)])
-    assert "Against first, on the same rows" in both
+    assert "Compared with first, on the same rows" in both
     assert "mean" in both
 
 
 def test_labels_tell_runs_apart(tmp_path: Path) -> None:
     one, two = (write_run(tmp_path / name / "run", {"mood": TASKS["mood"]}) for name in ("a", "b"))
     assert [run.label for run in read_runs([one, two])] == ["a/run", "b/run"]
-    with pytest.raises(UserError, match="named twice"):
+    with pytest.raises(UserError, match="given twice"):
         read_runs([one, one])
 
 
@@ -188,7 +190,7 @@ def test_recipes_differ_where_they_differ() -> None:
         (lambda run: (run / "recipe.toml").unlink(), "is not a run folder"),
         (lambda run: (run / "recipe.toml").write_text("x = ["), "is not TOML"),
         (lambda run: (run / "metrics.jsonl").write_text("{}\n{broken\n"), "line 2: is damaged"),
-        (lambda run: (run / "result.json").write_text("{"), "result.json: is damaged"),
+        (lambda run: (run / "result.json").write_text("{"), "result.json: is not JSON"),
         (lambda run: (run / "predictions" / "mood.parquet").write_text("x"), "mood.parquet: is damaged"),
     ],
 )

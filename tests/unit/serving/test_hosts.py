@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.serving.hosts import Hosts
 from weft.serving.refusals import Refusal
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from weft.serving.parsing import parse
 from weft.serving.refusals import Refusal
 from weft.serving.schemas import EmbeddingsBody, TaskBody, TasksBody
-from weft.serving.settings import Settings
+from weft.serving.settings import ServerSettings
 
 KINDS = (TaskBody, TasksBody, EmbeddingsBody)
 VALUES = {
@@ -31,20 +31,20 @@ VALUES = {
 def test_too_many_values(body: bytes) -> None:
     for kind in KINDS:
         with pytest.raises(Refusal, match="the body has too many values; a request has at most 256 texts") as refusal:
-            parse(kind, body, Settings())
+            parse(kind, body, ServerSettings())
         assert refusal.value.status == 400
 
 
 @pytest.mark.parametrize("unit", [", ", "[", "{", '"', "\\", '\\"', '","', "é", "\n"])
 def test_texts_may_look_like_values(unit: str) -> None:
     texts = [(unit * 20_000)[:9_000]] * 40
-    assert parse(TaskBody, json.dumps({"text": texts}).encode(), Settings()).text == texts
+    assert parse(TaskBody, json.dumps({"text": texts}).encode(), ServerSettings()).text == texts
 
 
 def test_wrong_names_of_tasks_are_told_once() -> None:
     for tasks, message in (([1] * 200, "tasks.0: Input should be a valid string"), (["a"] * 257, "at most 256 items")):
         with pytest.raises(Refusal, match=message):
-            parse(TasksBody, json.dumps({"text": "a", "tasks": tasks}).encode(), Settings())
+            parse(TasksBody, json.dumps({"text": "a", "tasks": tasks}).encode(), ServerSettings())
 
 
 JSON = st.recursive(
@@ -64,10 +64,10 @@ def check(body: bytes) -> None:
             expected = kind.model_validate_json(body)
         except ValidationError:
             with pytest.raises(Refusal) as refusal:
-                parse(kind, body, Settings())
+                parse(kind, body, ServerSettings())
             assert refusal.value.status == 400
         else:
-            assert parse(kind, body, Settings()) == expected
+            assert parse(kind, body, ServerSettings()) == expected
 
 
 @given(FIELDS | JSON)

@@ -5,8 +5,8 @@ import asyncio
 import numpy as np
 import pytest
 
+from weft.inference.joint import Ask
 from weft.serving.tokenizing import TURN, Tokenizing
-from weft.tasks.together import Ask
 
 
 class Work:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.inference.joint import Ask
 from weft.serving.batching import Batcher
 from weft.serving.refusals import Refusal
-from weft.serving.settings import Settings
-from weft.serving.waiting import Job, Piece, Waiting, cut, row_tokens
-from weft.tasks.together import Ask
+from weft.serving.settings import ServerSettings
+from weft.serving.waiting import Piece, QueuedJob, Waiting, cut, row_tokens
 
 REQUESTS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_size=1, max_size=12)
 """for each request the lengths of its rows"""
@@ -47,8 +47,8 @@ def test_tokens_are_counted_once_for_a_text_that_several_tasks_read() -> None:
     assert row_tokens([Ask("mood", [[one]]), Ask("cross", [[(np.arange(5), 3)]])]) == [10]  # another segment
 
 
-def fill(waiting: Waiting, requests: list[list[int]], loop: asyncio.AbstractEventLoop) -> list[Job]:
-    jobs = [Job(deque(cut([ask(own, i)], waiting.limit)), loop.create_future()) for i, own in enumerate(requests)]
+def fill(waiting: Waiting, requests: list[list[int]], loop: asyncio.AbstractEventLoop) -> list[QueuedJob]:
+    jobs = [QueuedJob(deque(cut([ask(own, i)], waiting.limit)), loop.create_future()) for i, own in enumerate(requests)]
     for job in jobs:
         waiting.put(job)
     return jobs
@@ -124,7 +124,7 @@ class Mirror:
         return [np.array([row[0][0][0] for row in one.rows]) for one in asks]
 
 
-def run(engine: Mirror, settings: Settings, requests: list[list[int]]) -> list[Any]:
+def run(engine: Mirror, settings: ServerSettings, requests: list[list[int]]) -> list[Any]:
     """What each request gets: values, or an exception."""
 
     async def all_of_them() -> list[Any]:
@@ -144,7 +144,7 @@ def run(engine: Mirror, settings: Settings, requests: list[list[int]]) -> list[A
 @given(REQUESTS, st.sampled_from([0, 1, 30, 100, 2048]))
 def test_every_request_gets_its_own_answer(requests: list[list[int]], limit: int) -> None:
     engine = Mirror()
-    found = run(engine, Settings(batch_tokens=limit, max_wait=0.001), requests)
+    found = run(engine, ServerSettings(batch_tokens=limit, max_wait=0.001), requests)
     for number, (values, lengths) in enumerate(zip(found, requests, strict=True)):
         assert values[0].tolist() == [1000 * number + i for i in range(len(lengths))]
     assert sum(engine.passes) == sum(map(sum, requests))
@@ -154,21 +154,21 @@ def test_every_request_gets_its_own_answer(requests: list[list[int]], limit: int
 
 def test_requests_join() -> None:
     engine = Mirror()
-    run(engine, Settings(batch_tokens=100, max_wait=1.0), [[10]] * 30)
+    run(engine, ServerSettings(batch_tokens=100, max_wait=1.0), [[10]] * 30)
     assert engine.passes == [100, 100, 100]  # nobody waited for a second: the passes were full
 
 
 def test_one_request_cannot_fail_its_neighbours() -> None:
     engine = Mirror()
     engine.poison = 1000
-    found = run(engine, Settings(batch_tokens=100), [[10]] * 3)
+    found = run(engine, ServerSettings(batch_tokens=100), [[10]] * 3)
     assert [type(one) for one in found] == [list, ZeroDivisionError, list]
 
 
 def test_a_full_queue_says_when_to_come_again() -> None:
     async def fill() -> None:
         counts: Any = SimpleNamespace(passed=lambda *_: None)
-        batcher = Batcher(Mirror(), Settings(batch_tokens=100, queue_tokens=50, max_wait=0.5), counts)  # type: ignore[arg-type]
+        batcher = Batcher(Mirror(), ServerSettings(batch_tokens=100, queue_tokens=50, max_wait=0.5), counts)  # type: ignore[arg-type]
         try:
             first = batcher.ask([Piece((ask([80]),), 80)])  # an empty queue takes what it gets
             with pytest.raises(Refusal) as refusal:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from weft.evaluation import bootstrap
-from weft.study.executors.base import Ended, Executor
-from weft.study.worker import Job, last_words, run_job
+from weft.study.executors.base import Ended, StudyExecutor
+from weft.study.worker import StudyJob, last_words, run_job
 
 
-class Here(Executor):
-    def run(self, jobs: Sequence[Job]) -> Iterator[Ended]:
+class Here(StudyExecutor):
+    def run(self, jobs: Sequence[StudyJob]) -> Iterator[Ended]:
         for job in jobs:
             before, bootstrap.ROUNDS = bootstrap.ROUNDS, 20  # the runs' own pages need no fine intervals
             try:

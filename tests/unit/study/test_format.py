@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import recipe_content, write_recipe
-from weft.errors import UserError
-from weft.experiment import assemble
-from weft.study.format import Budget, load_study, parse_study, study_toml
+from weft.build import assemble
+from weft.foundation.errors import UserError
+from weft.study.format import StudyBudget, load_study, parse_study, study_toml
 from weft.study.plan import arm_recipe, describe, plan_study, steps_of, with_settings
 
 STUDY = """
@@ -100,17 +100,17 @@ def test_a_study_reads_back_from_its_own_file() -> None:
     ("old", "new", "said"),
     [
         ('baseline = "a"', 'baseline = "c"', "baseline: found 'c', expected one of a, b"),
-        ('better = "b"', 'better = "a"', "against itself"),
-        ("seeds = [1, 2]", "seeds = [1, 1]", "seeds: expected numbers from 0 on, each once"),
-        ("{ steps = 4 }", "{ steps = 4, tokens = 5 }", "budget: a budget has one of"),
+        ('better = "b"', 'better = "a"', "with itself"),
+        ("seeds = [1, 2]", "seeds = [1, 1]", "seeds: expected distinct integers >= 0"),
+        ("{ steps = 4 }", "{ steps = 4, tokens = 5 }", "budget: expected exactly one of"),
         ("{ steps = 4 }", "{ stesp = 4 }", "budget.stesp: there is no such key; did you mean 'steps'?"),
         ('base = "recipe.toml"', "", "arms.a has no `recipe`, and the study has no `base`"),
         ("[arms.a]", "[arms.a]\noptimizer.lr = 1.0", '"optimizer.lr" = ... in quotes'),
-        ("[arms.b]", '[arms.b]\nunset = ["tasks.similarity.head"]', "`unset` leaves out tasks.similarity.head, which"),
-        ("[arms.a]", '[arms."a."]', "the arm name 'a.' must be letters, digits, - and _"),
+        ("[arms.b]", '[arms.b]\nunset = ["tasks.similarity.head"]', "`unset` removes tasks.similarity.head, but"),
+        ("[arms.a]", '[arms."a."]', "the arm name 'a.' must start with a letter"),
         ("[arms.a]", '[arms."b c"]\n[arms.b_c]\n[arms.a]', "'b c' and 'b_c' would share the file name 'b_c'"),
-        ('name = "s"', 'name = "s  s"', "the study name 's  s' must be"),
-        ("[arms.a]", '[arms.a]\npublished = "9-x"', "is no shipped recipe with published figures"),
+        ('name = "s"', 'name = "s  s"', "the study name 's  s' must start"),
+        ("[arms.a]", '[arms.a]\npublished = "9-x"', "is not a shipped recipe with published scores"),
         ('metric = "similarity.pearson"', 'metric = "overall"\non = "gap"', "needs the metric of a task"),
     ],
 )
@@ -149,20 +149,20 @@ def test_what_cannot_be_planned_is_said(place: Path, old: str, new: str, said: s
 def test_dev_rows_that_differ_are_refused(place: Path, tiny: Path) -> None:
     other = tiny / "data" / "similarity-train.tsv"
     text = STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data.dev" = "{other}"')
-    with pytest.raises(UserError, match="those of similarity differ between 'a' and 'b'"):
+    with pytest.raises(UserError, match="the dev rows of similarity differ between 'a' and 'b'"):
         plan_study(load_study(written(place, text)))
     data = f'{{ train = "{other}", dev_fraction = 0.5, text = "a", text2 = "b", label = "sim" }}'
-    with pytest.raises(UserError, match="draws other dev rows for every seed"):
+    with pytest.raises(UserError, match="samples other dev rows for every seed"):
         plan_study(load_study(written(place, STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data" = {data}'))))
 
 
 def test_a_budget_of_examples_or_tokens_becomes_steps(place: Path) -> None:
     recipe = arm_recipe(load_study(written(place, STUDY)), "a")
     rows = sum(task.batch_size for task in recipe.tasks.values())
-    assert steps_of(recipe, Budget(examples=10 * rows)) in (10, 11)  # the last batch of a pass is short
-    assert steps_of(recipe, Budget(tokens=1)) == 1
+    assert steps_of(recipe, StudyBudget(examples=10 * rows)) in (10, 11)  # the last batch of a pass is short
+    assert steps_of(recipe, StudyBudget(tokens=1)) == 1
     alone = recipe.model_copy(update={"schedule": recipe.schedule.model_copy(update={"tasks": ("sentiment",)})})
-    assert steps_of(alone, Budget(examples=40)) in (10, 11, 12)
+    assert steps_of(alone, StudyBudget(examples=40)) in (10, 11, 12)
 
 
 def test_names_that_are_not_there() -> None:

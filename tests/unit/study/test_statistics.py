@@ -9,9 +9,10 @@ import pytest
 from scipy import stats
 
 from weft.evaluation.bootstrap import resampled
-from weft.evaluation.metrics import METRICS
 from weft.evaluation.together import resampled_together
-from weft.evaluation.truth import Truth
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Truth
 from weft.study.claims import judge
 from weft.study.format import Claim
 from weft.study.outcomes import Measured, Outcomes, RunOutcome, TaskOutcome
@@ -56,10 +57,10 @@ def test_models_together_score_as_each_alone(metric: str) -> None:
     draw = np.random.default_rng(3)
     if "regression" in METRICS[metric].kinds:
         targets = draw.normal(size=60) + 100
-        truth = Truth("regression", targets)
+        truth = Truth(KINDS["regression"], targets)
         models = [targets + draw.normal(size=60) for _ in range(2)]
     else:
-        truth = Truth("ordinal", draw.integers(0, 4, 60), 4)
+        truth = Truth(KINDS["ordinal"], draw.integers(0, 4, 60), 4)
         models = [draw.dirichlet(np.ones(4), 60) for _ in range(2)]
     found = resampled_together(metric, truth, models, "t")
     for i, own in enumerate(models):
@@ -142,7 +143,7 @@ def outcomes(**arms: tuple[float, float]) -> Outcomes:
         for seed in range(3):
             right = np.arange(400) < 400 * (accuracy + 0.002 * seed)
             answers = np.where(right, targets, 1 - targets)
-            task = TaskOutcome(Truth("classification", targets, 2), np.eye(2)[answers], ("accuracy",))
+            task = TaskOutcome(Truth(KINDS["classification"], targets, 2), np.eye(2)[answers], ("accuracy",))
             cost = {"seconds": seconds, "tokens": 1.0, "peak_memory": 1.0}
             runs[arm, seed] = RunOutcome({"t": task}, {"t": {"accuracy": 0.9}}, cost, {})
     return Outcomes(runs)
@@ -181,7 +182,7 @@ def test_one_seed_decides_nothing() -> None:
     (verdict,) = judge([CLAIM], one)
     assert (verdict.word, verdict.why) == (
         "undecided",
-        "b has one seed, so nothing is known of the spread between seeds",
+        "b has one seed, so the variance between seeds is unknown",
     )
 
 
@@ -191,6 +192,6 @@ def test_more_claims_ask_for_more() -> None:
     many = judge([claim()] * 3 + [claim(better="a", worse="b", margin=0.02)] * 40, found)
     assert (many[0].word, many[0].why) == (
         "undecided",
-        "clearly above 0 by itself, but not as one of several claims",
+        "significantly above 0 on its own, but not after correction for several claims",
     )
     assert (many[0].smallest or 0) > (judge([claim()], found)[0].smallest or 0)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torchjd.aggregation import IMTLG, MGDA, AlignedMTL, CAGrad
 
 from tests.contracts.registry import variants
-from weft.randomness import seeded
+from weft.foundation.randomness import seeded
 from weft.surgery import SurgeryConfig
 from weft.surgery.pcgrad import PCGradConfig
 from weft.surgery.upgrad import RIDGE, LeastSquaresProjector, UPGradConfig
@@ -94,21 +94,6 @@ def test_upgrad_solves_the_problem_of_its_paper(tasks: int, width: int, seed: in
     assert (slope >= -1e-9).all()
     assert (slack * slope).abs().max() < 1e-9
     torch.testing.assert_close(UPGradConfig().build()(gramian), weights.sum(0))
-
-
-@pytest.mark.parametrize("name", ACTIVE)
-def test_one_task_passes_unchanged_and_nothing_stays_nothing(name: str) -> None:
-    gradient = torch.tensor([[0.3, -4.0, 1.0]])
-    torch.testing.assert_close(combine(name, gradient), gradient[0], rtol=0, atol=0)
-    assert not combine(name, torch.zeros(3, 4)).any()
-
-
-@pytest.mark.parametrize("name", ACTIVE)
-def test_the_order_of_tasks_does_not_matter(name: str) -> None:
-    """Two tasks, so that PCGrad's random order cannot matter either."""
-    torch.manual_seed(3)
-    gradients = torch.randn(2, 9, dtype=torch.float64)
-    torch.testing.assert_close(combine(name, gradients), combine(name, gradients.flip(0)), rtol=1e-5, atol=1e-6)
 
 
 def test_scales_are_as_documented() -> None:

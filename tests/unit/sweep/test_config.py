@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import recipe_content, write_recipe
-from weft.errors import UserError
-from weft.recipe import load_recipe
-from weft.sweep.config import Budget, Prune, Range, Sweep, check_points, load_sweep, recipe_at, shipped_sweeps
-from weft.variants import parse
+from weft.foundation.config import parse
+from weft.foundation.errors import UserError
+from weft.foundation.shipped import shipped_texts
+from weft.recipes.recipe import load_recipe
+from weft.sweep.config import Prune, Range, Sweep, SweepBudget, check_points, load_sweep, recipe_at
 
 DOCS = Path(__file__).parents[3] / "docs"
 HEAD = 'name = "s"\nbase = "recipe.toml"\n'
@@ -33,19 +34,19 @@ def folder(tiny: Path, tmp_path: Path) -> Path:
         (HEAD + 'sampler = "grid"\n', "search: is missing"),
         (HEAD + 'sampler = "grd"\n' + SEARCH, "sampler: found 'grd'"),
         (HEAD + 'samplr = "grid"\n' + SEARCH, "samplr: there is no such key; did you mean 'sampler'?"),
-        (HEAD + SEARCH, "say how many `trials`"),
+        (HEAD + SEARCH, "requires `trials`"),
         (HEAD + 'trials = 3\n[search]\n"dropout" = 0.1\n', r"search\.dropout: found 0.1, expected a list of values"),
         (HEAD + 'trials = 3\n[search]\n"dropout" = []\n', "dropout"),
-        (HEAD + 'trials = 3\n[search]\n"dropout" = [0.1, 0.1]\n', "dropout lists 0.1 twice"),
+        (HEAD + 'trials = 3\n[search]\n"dropout" = [0.1, 0.1]\n', "dropout contains 0.1 twice"),
         (HEAD + 'trials = 3\n[search]\n"dropout" = { low = 0.1 }\n', "high: is missing"),
         (HEAD + 'trials = 3\n[search]\n"dropout" = { low = 0.1, hihg = 1 }\n', "did you mean 'high'?"),
-        (HEAD + 'trials = 3\n[search]\n"dropout" = { low = 0.3, high = 0.1 }\n', "`low` must be the smaller"),
+        (HEAD + 'trials = 3\n[search]\n"dropout" = { low = 0.3, high = 0.1 }\n', "`low` must be less than `high`"),
         (
             HEAD + 'trials = 3\n[search]\n"dropout" = { low = 0, high = 0.1, log = true }\n',
-            "`log` needs a `low` above 0",
+            "`log` requires `low` > 0",
         ),
-        (HEAD + 'sampler = "grid"\n[search]\n"dropout" = { low = 0.0, high = 0.1 }\n', "a grid needs lists"),
-        (HEAD + "trials = 2\nprune = true\nbudget = { steps = 3 }\n" + SEARCH, "`prune` could never act"),
+        (HEAD + 'sampler = "grid"\n[search]\n"dropout" = { low = 0.0, high = 0.1 }\n', "a grid requires lists"),
+        (HEAD + "trials = 2\nprune = true\nbudget = { steps = 3 }\n" + SEARCH, "`prune` cannot act"),
         ("name = [", "is not TOML"),
     ],
 )
@@ -66,7 +67,7 @@ def test_a_bad_sweep_is_refused_with_a_reason(folder: Path, text: str, message: 
             'metric = "sentimnt.f1"',
             "metric: found 'sentimnt.f1', expected overall, or TASK.METRIC",
         ),
-        ('"dropout" = [0.1]', 'metric = "sentiment.pearson"', "scored by accuracy, f1"),
+        ('"dropout" = [0.1]', 'metric = "sentiment.pearson"', "expected one of the metrics of sentiment: accuracy, f1"),
         ('"epochs" = [1]', "prune = true", "prune: the recipe has one epoch"),
     ],
 )
@@ -105,7 +106,7 @@ def test_unknown_names_are_answered_with_the_known_ones(tmp_path: Path) -> None:
         load_sweep(str(tmp_path / "no.toml"))
 
 
-@pytest.mark.parametrize("name", shipped_sweeps())
+@pytest.mark.parametrize("name", shipped_texts("sweeps"))
 def test_shipped_sweeps_search_keys_that_their_recipes_have(name: str, tmp_path: Path) -> None:
     for file in ("ids-sst", "quora", "sts"):
         for split in ("train", "dev", "test"):
@@ -121,7 +122,7 @@ def test_the_grid_of_report_0() -> None:
     assert sweep.model_copy(update={"trials": 20}).planned == 20
 
 
-@pytest.mark.parametrize("config", [Sweep, Range, Budget, Prune])
+@pytest.mark.parametrize("config", [Sweep, Range, SweepBudget, Prune])
 def test_every_key_is_explained(config: type) -> None:
     page = (DOCS / "sweeps.md").read_text(encoding="utf-8")
     for key, field in config.model_fields.items():  # type: ignore[attr-defined]

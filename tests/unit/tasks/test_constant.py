@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.data.labels import Labels
+from weft.kinds.labels import Labels
 from weft.losses import LossConfig
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
@@ -49,5 +49,5 @@ def test_rows_of_several_labels() -> None:
 def test_scales_that_differ_by_ten_are_noted() -> None:
     assert scale_notes({"a": 1.6, "b": 0.2}, []) == []
     (note,) = scale_notes({"a": 1.6, "b": 0.08, "c": 100.0}, ["c"])
-    assert note.startswith("the tasks' losses differ in scale by more than 10 (of a constant answer: a 1.6, b 0.08)")
+    assert note.startswith("the tasks' losses differ in scale by more than 10 (of a constant prediction: a 1.6, b 0.08")
     assert scale_notes({"a": 1.6, "b": 0.08}, ["b"]) == []

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from tests.tiny import recipe_content
-from weft.experiment import assemble
+from weft.build import assemble
+from weft.foundation.values import Encoded
 from weft.nn.pooling.base import Pooling
-from weft.recipe import parse_recipe
+from weft.recipes.recipe import parse_recipe
 from weft.tasks.network import tokens_read
-from weft.types import Encoded
 
 
 def test_the_tokens_that_are_looked_at() -> None:

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from tests.tiny import recipe_content
-from weft.experiment import assemble
-from weft.randomness import seeded
-from weft.recipe import parse_recipe
+from weft.build import assemble
+from weft.foundation.randomness import seeded
+from weft.recipes.recipe import parse_recipe
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.trackers.follower import Follower
 from weft.trackers.mlflow import MlflowConfig
 

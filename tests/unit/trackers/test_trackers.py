@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
 from weft.trackers.base import Tracker, numbers
 from weft.trackers.follower import Follower
 from weft.trackers.mlflow import MlflowConfig
@@ -80,7 +80,7 @@ def test_a_tracker_that_fails_is_left_behind() -> None:
     assert broken.calls == 1
     assert len(notes) == 1
     assert "no server" in notes[0]
-    assert "metrics.jsonl has everything" in notes[0]
+    assert "metrics.jsonl is complete" in notes[0]
 
 
 @pytest.mark.parametrize(

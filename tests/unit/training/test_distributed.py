@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from weft.errors import UserError
+from weft.foundation.errors import UserError
+from weft.foundation.values import Part, Window
 from weft.training.distributed import SOLO, join, share_of
-from weft.types import Part, Window
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 5))

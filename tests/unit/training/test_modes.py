@@ -9,13 +9,13 @@ import torch
 from tests.contracts.registry import variants
 from tests.tiny import recipe_content, write_recipe
 from weft import UserError, train
-from weft.experiment import assemble
-from weft.recipe import parse_recipe
+from weft.build import assemble
+from weft.foundation.values import Window
+from weft.recipes.recipe import parse_recipe
 from weft.schedules.plan import Plan
 from weft.training.optimizer import rate_factor
 from weft.training.step import Step
 from weft.training.trainable import TrainableConfig, set_trainable
-from weft.types import Window
 
 MODES: list[Any] = ["full", {"name": "full", "embeddings": False}, "frozen", {"name": "layers", "layers": [1]}]
 MODES += [{"name": "layers", "layers": [0, 1]}, {"name": "layers", "layers": [0], "embeddings": True}]
@@ -31,8 +31,8 @@ def built(tiny: Path, **changes: Any) -> tuple[Step, Plan]:
 def gradients(step: Step, window: Window) -> None:
     """Leave a window's combined gradient on the parameters."""
     step._gradients(window, step.weighting.slopes(window.tasks, next(step.network.parameters())))
-    if step.keeps_apart:
-        step.apart.combine(step.surgery)
+    if step.methods.keep_apart:
+        step.apart.combine(step.methods.surgery)
 
 
 def test_every_mode_is_tried() -> None:

@@ -5,10 +5,12 @@ import pytest
 import torch
 
 from tests.tiny import recipe_content
+from weft.build import assemble, build_plan, read_data
 from weft.data.tokenizer import Tokenizer
-from weft.errors import UserError
-from weft.experiment import assemble, build_network, build_plan, build_rates, read_data
-from weft.recipe import parse_recipe
+from weft.foundation.errors import UserError
+from weft.recipes.assembly import learning_rates
+from weft.recipes.recipe import parse_recipe
+from weft.tasks.building import build_network
 from weft.tasks.network import Network
 from weft.training.optimizer import OptimizerConfig, build_optimizer, rate_factor, share_of_peak
 from weft.training.trainable import FrozenConfig, FullConfig
@@ -44,17 +46,17 @@ def test_each_phase_has_its_own_curve_and_a_budget_shrinks_the_warm_up(tiny: Pat
     recipe = parse_recipe(content, "test")
     sizes = {"sentiment": 20, "paraphrase": 40, "similarity": 25}
     plan = build_plan(recipe, sizes, None)
-    rates = build_rates(recipe, plan)
+    rates = learning_rates(recipe, plan)
     assert plan.phase_ends == (5, 15)
     assert max(rates(step) for step in range(5)) == 0.5
     assert max(rates(step) for step in range(5, 15)) == 0.1
     assert rates(0) == pytest.approx(0.5 / 3)
     assert rates(5) == pytest.approx(0.1 / 3)
-    short = build_rates(recipe, build_plan(recipe, sizes, 6))
+    short = learning_rates(recipe, build_plan(recipe, sizes, 6))
     assert short.warmup == 1
     longer = build_plan(recipe, sizes, 40)
     assert longer.phase_ends == (14, 40)
-    assert build_rates(recipe, longer).warmup == 5  # 2 of 15 steps become 5 of 40
+    assert learning_rates(recipe, longer).warmup == 5  # 2 of 15 steps become 5 of 40
 
 
 def test_norms_and_biases_do_not_decay(network: Network) -> None:
@@ -96,7 +98,7 @@ def test_rates_of_their_own_are_the_same_in_every_phase(tiny: Path) -> None:
     content = recipe_content(tiny, epochs=2, phases=phases, weighting="uncertainty")
     content["optimizer"] = {"lr": 2e-5, "head_lr": 3e-4, "curve": "constant"}
     made = assemble(parse_recipe(content, "test"))
-    rates = build_rates(made.recipe, made.plan)
+    rates = learning_rates(made.recipe, made.plan)
     for step in (0, made.plan.steps - 1):
         made.step(made.plan.window(step), rates(step), rates.share(step))
         found = {group["peak"]: group["lr"] for group in made.step.optimizer.param_groups}

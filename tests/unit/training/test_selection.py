@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.tiny import recipe_content
-from weft.experiment import assemble, train
-from weft.idle import untrained
-from weft.recipe import parse_recipe
-from weft.report.run import read_runs
+from weft.build import assemble
+from weft.evaluation.scoring import Evaluation
+from weft.recipes.idle import untrained
+from weft.recipes.recipe import parse_recipe
 from weft.report.words import notes
-from weft.training.trainer import Evaluation
+from weft.run import train_run
+from weft.runs.reader import read_runs
 
 
 class Silent:
@@ -43,21 +44,22 @@ def test_untrained_heads_do_not_choose_the_best_epoch(
     content = recipe_content(tiny, epochs=3, schedule={"name": "sequential", "tasks": ["sentiment"]})
     content["log"] = {"train_rows": 0}
     recipe = parse_recipe(content, "test")
-    monkeypatch.setattr("weft.training.trainer.evaluate_network", scored)
-    monkeypatch.setattr("weft.training.trainer.dead_heads", lambda *_: [])
-    monkeypatch.setattr("weft.experiment.save_model", lambda *_: None)
-    monkeypatch.setattr("weft.experiment.save_predictions", lambda *_: None)
-    monkeypatch.setattr("weft.experiment.write_report", lambda *_: None)
+    monkeypatch.setattr("weft.training.loop.evaluate_network", scored)
+    monkeypatch.setattr("weft.training.loop.dead_heads", lambda *_: [])
+    monkeypatch.setattr("weft.run.save_model", lambda *_: None)
+    monkeypatch.setattr("weft.run.save_predictions", lambda *_: None)
+    monkeypatch.setattr("weft.run.write_report", lambda *_: None)
     listener = Silent()
-    result = train(recipe, tmp_path / "run", listener, device="cpu")
+    result = train_run(recipe, tmp_path / "run", listener, device="cpu")
     assert [is_best for _, is_best in listener.seen] == [False, True, False, False]
-    assert result["selection"] == 0.9
-    assert result["untrained"] == ["paraphrase", "similarity"]
+    assert result is not None
+    assert result.selection == 0.9
+    assert result.untrained == ("paraphrase", "similarity")
 
 
 def test_they_are_shown_and_marked(tiny: Path, tmp_path: Path) -> None:
     content = recipe_content(tiny, epochs=1, schedule={"name": "sequential", "tasks": ["sentiment", "similarity"]})
-    train(parse_recipe(content, "test"), tmp_path / "run", Silent(), device="cpu")
+    train_run(parse_recipe(content, "test"), tmp_path / "run", Silent(), device="cpu")
     records = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     evaluation = [record for record in records if record["event"] == "evaluation"][-1]
     assert evaluation["untrained"] == ["paraphrase"]

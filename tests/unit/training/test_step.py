@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,15 +6,17 @@ import torch
 
 from tests.contracts.registry import variants
 from tests.tiny import recipe_content
+from weft.build import build_plan, read_data
 from weft.data.tokenizer import Tokenizer
-from weft.errors import RunError
-from weft.experiment import build_network, build_plan, read_data
-from weft.recipe import parse_recipe
+from weft.foundation.errors import RunError
+from weft.foundation.values import Part, Window
+from weft.recipes.recipe import parse_recipe
 from weft.schedules.plan import Plan
 from weft.surgery import SurgeryConfig
+from weft.tasks.building import build_network
+from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
 from weft.training.step import Step
-from weft.types import Part, Window
 
 
 def build(tiny: Path, **changes: object) -> tuple[Step, Plan]:
@@ -21,11 +24,12 @@ def build(tiny: Path, **changes: object) -> tuple[Step, Plan]:
     content["optimizer"] |= {"precision": "fp64"}
     recipe = parse_recipe(content, "test")
     data = read_data(recipe, Tokenizer.load(tiny / "body"))
-    network = build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body").train()
+    network = build_network(recipe, {name: task.labels for name, task in data.items()}, tiny / "body", torch.float64)
+    network.train()
     train = {name: task.train for name, task in data.items()}
     weighting = recipe.weighting.build(tuple(recipe.tasks))
     optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
-    step = Step(network, train, weighting, optimizer, clip=None, seed=5, device=torch.device("cpu"))
+    step = Step(network, train, optimizer, Methods(weighting), Numerics(torch.device("cpu")), seed=5)
     return step, build_plan(recipe, {name: len(d) for name, d in train.items()}, None)
 
 
@@ -103,7 +107,8 @@ def test_a_loss_that_is_not_a_number_stops_before_any_weight_moves(tiny: Path) -
 @pytest.mark.parametrize("name", variants(SurgeryConfig))
 def test_surgery_hands_on_what_is_not_finite(tiny: Path, name: str) -> None:
     step, plan = build(tiny)
-    step.surgery, step.keeps_apart = variants(SurgeryConfig)[name]().build(), True  # type: ignore[attr-defined]
+    surgery = variants(SurgeryConfig)[name]().build()  # type: ignore[attr-defined]
+    step.methods = replace(step.methods, surgery=surgery)
     with torch.no_grad():
         step.network.body.layers[0].inner.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
     with pytest.raises(RunError, match="is not a finite number; no weight of this step was changed"):
@@ -114,5 +119,5 @@ def test_surgery_hands_on_what_is_not_finite(tiny: Path, name: str) -> None:
 def test_the_kept_gradient_is_for_processors(tiny: Path, device: str, keeps: bool) -> None:
     step, _ = build(tiny)
     network, optimizer = step.network, step.optimizer
-    Step(network, {}, step.weighting, optimizer, clip=None, seed=5, device=torch.device(device))
+    Step(network, {}, optimizer, step.methods, Numerics(torch.device(device)), seed=5)
     assert network.body.embeddings.tokens.keeps_gradient is keeps

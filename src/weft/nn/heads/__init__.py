@@ -1,15 +1,16 @@
-"""All heads. The union below is the registry: a recipe's `head` is one of these."""
+"""Heads. The union below is the registry: a recipe's `head` is one of these."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.components import Exchangeable
+from weft.nn.heads.base import HeadOptions
 from weft.nn.heads.cosine import CosineConfig, ReluCosineConfig, ScaledCosineConfig
 from weft.nn.heads.difference import DifferenceConfig
 from weft.nn.heads.linear import LinearConfig
 from weft.nn.heads.mlp import HiddenConfig, MlpConfig
 from weft.nn.heads.shared_pair import SharedPairConfig
-from weft.variants import NAME_ALONE
 
 HeadConfig = Annotated[
     LinearConfig
@@ -21,5 +22,5 @@ HeadConfig = Annotated[
     | ScaledCosineConfig
     | SharedPairConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(HeadOptions),
 ]

@@ -1,41 +1,45 @@
-"""From pooled vectors to what a loss reads."""
+"""Base classes of heads, which map pooled vectors to the inputs of a loss."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from weft.errors import UserError
+from weft.foundation.components import Component
+from weft.foundation.errors import UserError
 
 Bounds = tuple[float, float] | None
-"""the range of a head's numbers; None for logits and other numbers without bounds"""
+"""range of a head's outputs; None for logits and other unbounded numbers"""
 
 
 @dataclass(frozen=True)
 class HeadShape:
-    """What a head is built for."""
+    """The input and output sizes of a head."""
 
     width: int
     """size of each pooled vector"""
     pair: bool
-    """whether it gets two vectors (a bi reading) or one"""
+    """whether the input is two vectors (a bi reading) or one"""
     outputs: int
-    """numbers it must give for each row"""
+    """outputs per row"""
     task: str
-    """for messages"""
+    """name of the task, for error messages"""
     shared: dict[str, nn.Module] = field(default_factory=dict)
     """modules that heads of one network share, by name"""
 
     def require_pair(self, name: str) -> None:
+        """Raise UserError if head `name` gets one vector."""
         if not self.pair:
             raise UserError(f'tasks.{self.task}.head: {name!r} compares two vectors; it needs reading = "bi"')
 
     def require_one_output(self, name: str) -> None:
+        """Raise UserError if the loss needs more than the single output of head `name`."""
         if self.outputs != 1:
             raise UserError(
-                f"tasks.{self.task}.head: {name!r} gives one number, but the task's loss needs {self.outputs}; "
-                "use it for a regression or for two classes with a loss on one number, or choose another head"
+                f"tasks.{self.task}.head: {name!r} has one output, but the task's loss needs {self.outputs}; "
+                "use it for a regression, or for two classes with a loss on one output, or choose another head"
             )
 
 
@@ -51,13 +55,24 @@ class Head(nn.Module, ABC):
         """[n, outputs]: logits for classes, numbers for a regression"""
 
 
+class HeadOptions(Component):
+    """Base class of all head configs."""
+
+    bounds: ClassVar[Bounds] = None
+    """range of the head's outputs"""
+
+    @abstractmethod
+    def build(self, shape: HeadShape) -> Head:
+        """Build the head. Raise UserError `tasks.TASK.head: ...` if it does not support the shape."""
+
+
 def joined(first: Tensor, second: Tensor | None) -> Tensor:
     """`u`, or `(u, v)` for a pair"""
     return first if second is None else torch.cat([first, second], dim=1)
 
 
 def plain_linear(inputs: int, outputs: int) -> nn.Linear:
-    """A linear layer that starts as BERT's own do."""
+    """Create a linear layer with BERT's initialization."""
     layer = nn.Linear(inputs, outputs)
     nn.init.normal_(layer.weight, std=0.02)
     nn.init.zeros_(layer.bias)

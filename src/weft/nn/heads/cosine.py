@@ -1,4 +1,4 @@
-"""The angle between the two vectors: as it is, cut and stretched, or on a learnt scale."""
+"""Cosine similarity of the two vectors: plain, rectified, or with a learned scale."""
 
 from typing import ClassVar, Literal
 
@@ -7,24 +7,23 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from weft.nn.heads.base import Bounds, Head, HeadShape
-from weft.variants import Config
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape
 
 
 def cosine(first: Tensor, second: Tensor | None) -> Tensor:
     """[n, 1]"""
-    assert second is not None, "the configs refuse a reading that gives one vector"
+    assert second is not None, "the configs reject readings with one vector"
     return F.cosine_similarity(first, second, dim=1)[:, None]
 
 
 class Cosine(Head):
-    """`cos(u, v)`: no parameters, so the body alone must learn."""
+    """`cos(u, v)`: no parameters, so only the body is trained."""
 
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
         return cosine(first, second)
 
 
-class CosineConfig(Config):
+class CosineConfig(HeadOptions):
     bounds: ClassVar[Bounds] = (-1.0, 1.0)
     name: Literal["cosine"] = "cosine"
 
@@ -35,13 +34,13 @@ class CosineConfig(Config):
 
 
 class ReluCosine(Head):
-    """`5 relu(cos(u, v))`: unrelated texts get 0, and the scale is that of the labels."""
+    """`5 relu(cos(u, v))`: 0 for unrelated texts, 5 for equal texts."""
 
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
         return 5 * cosine(first, second).relu()
 
 
-class ReluCosineConfig(Config):
+class ReluCosineConfig(HeadOptions):
     bounds: ClassVar[Bounds] = (0.0, 5.0)
     name: Literal["relu-cosine"] = "relu-cosine"
 
@@ -52,11 +51,11 @@ class ReluCosineConfig(Config):
 
 
 class ScaledCosine(Head):
-    """`clip(a (cos(u, v) - 1) + 1, 0, 1)` with a learnt `a`: equal texts get 1, and a decides how fast it falls.
+    """`clip(a (cos(u, v) - 1) + 1, 0, 1)` with a learned `a`: 1 for equal texts; `a` is the slope.
 
-    `a = gain r`, with r the parameter that the optimizer sees: AdamW moves every parameter by about its rate, so `a`
-    learns `gain` times as fast. With `units`, one linear layer, followed by ReLU unless `activation` is "none", maps
-    both vectors before they are compared.
+    `a = gain r`, with r the parameter that the optimizer updates: AdamW changes every parameter by about its learning
+    rate, so `a` learns `gain` times as fast. With `units`, a linear layer maps both vectors before the cosine, followed
+    by ReLU unless `activation` is "none".
     """
 
     def __init__(self, width: int, config: "ScaledCosineConfig") -> None:
@@ -69,26 +68,26 @@ class ScaledCosine(Head):
         self.map = nn.Sequential(*layers)
 
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
-        assert second is not None, "the config refuses a reading that gives one vector"
+        assert second is not None, "the config rejects readings with one vector"
         return (self.gain * self.a * (cosine(self.map(first), self.map(second)) - 1) + 1).clamp(0, 1)
 
 
-class ScaledCosineConfig(Config):
+class ScaledCosineConfig(HeadOptions):
     bounds: ClassVar[Bounds] = (0.0, 1.0)
     name: Literal["scaled-cosine"] = "scaled-cosine"
     start: float = Field(default=1.0, gt=0)
-    """what `a` is at first; each task learns its own"""
+    """Initial value of `a`. Each task learns its own `a`."""
     gain: float = Field(default=1.0, gt=0)
-    """How many times as fast as other weights `a` learns. Defaults to 1."""
+    """Learning speed of `a` relative to other weights."""
     units: int | None = Field(default=None, ge=1)
-    """Outputs of a linear layer on each vector before the cosine. Defaults to none."""
+    """Outputs of a linear layer on each vector before the cosine. Defaults to no such layer."""
     activation: Literal["relu", "none"] | None = None
-    """What follows that layer. Defaults to relu."""
+    """Activation after that layer. Defaults to relu."""
 
     @model_validator(mode="after")
     def _an_activation_needs_a_layer(self) -> "ScaledCosineConfig":
         if self.units is None and self.activation is not None:
-            raise ValueError("`activation` follows the layer that `units` declares; give `units`, or leave it out")
+            raise ValueError("`activation` needs the layer that `units` adds; set `units`, or leave `activation` out")
         return self
 
     def build(self, shape: HeadShape) -> ScaledCosine:

@@ -1,12 +1,11 @@
-"""A linear head that sees how the two vectors differ."""
+"""A linear head on two vectors and their absolute difference."""
 
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from weft.nn.heads.base import Bounds, Head, HeadShape, plain_linear
-from weft.variants import Config
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, plain_linear
 
 
 class Difference(Head):
@@ -17,12 +16,12 @@ class Difference(Head):
         self.dense = plain_linear(3 * shape.width, shape.outputs)
 
     def forward(self, first: Tensor, second: Tensor | None) -> Tensor:
-        assert second is not None, "the config refuses a reading that gives one vector"
+        assert second is not None, "the config rejects readings with one vector"
         output: Tensor = self.dense(torch.cat([first, second, (first - second).abs()], dim=1))
         return output
 
 
-class DifferenceConfig(Config):
+class DifferenceConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["difference"] = "difference"
 

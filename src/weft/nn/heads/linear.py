@@ -1,11 +1,10 @@
-"""The plain head."""
+"""A linear head."""
 
 from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
-from weft.variants import Config
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, joined, plain_linear
 
 
 class Linear(Head):
@@ -20,7 +19,7 @@ class Linear(Head):
         return output
 
 
-class LinearConfig(Config):
+class LinearConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["linear"] = "linear"
 

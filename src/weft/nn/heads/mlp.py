@@ -1,13 +1,12 @@
-"""Hidden layers before the output."""
+"""Heads with hidden layers."""
 
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
-from weft.nn.dropout import Dropout
-from weft.nn.heads.base import Bounds, Head, HeadShape, joined, plain_linear
-from weft.variants import Config
+from weft.bodies.dropout import Dropout
+from weft.nn.heads.base import Bounds, Head, HeadOptions, HeadShape, joined, plain_linear
 
 
 class Mlp(Head):
@@ -28,25 +27,25 @@ class Mlp(Head):
         return output
 
 
-class MlpConfig(Config):
+class MlpConfig(HeadOptions):
     bounds: ClassVar[Bounds] = None
     name: Literal["mlp"] = "mlp"
     sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(256,), min_length=1)
-    """units of each hidden layer, the first one nearest to the body"""
+    """Units of each hidden layer, first to last."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """after each hidden layer"""
+    """Dropout after each hidden layer."""
 
     def build(self, shape: HeadShape) -> Mlp:
         return Mlp(shape, self.sizes, self.dropout)
 
 
-class HiddenConfig(Config):
-    """One hidden layer of `units`: the smallest MLP."""
+class HiddenConfig(HeadOptions):
+    """An MLP with one hidden layer."""
 
     bounds: ClassVar[Bounds] = None
     name: Literal["hidden"] = "hidden"
     units: int = Field(default=120, ge=1)
-    """units of the hidden layer"""
+    """Units of the hidden layer."""
 
     def build(self, shape: HeadShape) -> Mlp:
         return Mlp(shape, (self.units,), 0.0)

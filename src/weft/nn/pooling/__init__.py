@@ -1,19 +1,20 @@
-"""All poolings. The union below is the registry: a recipe's `pooling` is one of these."""
+"""Poolings. The union below is the registry: a recipe's `pooling` is one of these."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from weft.foundation.components import Exchangeable
 from weft.nn.pooling.attention import AttentionConfig
+from weft.nn.pooling.base import PoolingOptions
 from weft.nn.pooling.cls import ClsConfig
 from weft.nn.pooling.lstm import LstmConfig
 from weft.nn.pooling.max import MaxConfig
-from weft.nn.pooling.mean import MeanConfig
+from weft.nn.pooling.mean import MeanPoolingConfig
 from weft.nn.pooling.pooler import PoolerConfig
-from weft.variants import NAME_ALONE
 
 PoolingConfig = Annotated[
-    ClsConfig | PoolerConfig | MeanConfig | MaxConfig | AttentionConfig | LstmConfig,
+    ClsConfig | PoolerConfig | MeanPoolingConfig | MaxConfig | AttentionConfig | LstmConfig,
     Field(discriminator="name"),
-    NAME_ALONE,
+    Exchangeable(PoolingOptions),
 ]

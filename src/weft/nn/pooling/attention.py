@@ -1,18 +1,17 @@
-"""A mean in which the model learns how much each token counts."""
+"""Attention pooling: a mean over tokens with learned weights."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from weft.nn.body import Body
-from weft.nn.pooling.base import Pooling, by_run
-from weft.types import Encoded
-from weft.variants import Config
+from weft.bodies.body import Body
+from weft.foundation.values import Encoded
+from weft.nn.pooling.base import Pooling, PoolingOptions, by_run
 
 
 class Attention(Pooling):
-    """`u = sum_k a_k h_k`, `a = softmax(q · h_k)` over all real tokens; q is learnt and starts at 0: the plain mean."""
+    """`u = sum_k a_k h_k`, `a = softmax(q · h_k)` over all real tokens; q is learned, initially 0 (the mean)."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -30,7 +29,7 @@ class Attention(Pooling):
         return (shares[:, :, None] * hidden).sum(dim=1)
 
 
-class AttentionConfig(Config):
+class AttentionConfig(PoolingOptions):
     name: Literal["attention"] = "attention"
 
     def build(self, body: Body) -> Attention:

@@ -1,23 +1,25 @@
-"""One vector for each sequence."""
+"""Base classes of poolings, which reduce a sequence to one vector."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from weft.types import Encoded
+from weft.bodies.body import Body
+from weft.foundation.components import Component
+from weft.foundation.values import Encoded
 
 
 class Pooling(nn.Module, ABC):
-    """Hidden states of packed tokens -> one vector for each sequence. Padded states give the same vectors."""
+    """Hidden states of packed tokens -> one vector per sequence. Padded states give the same vectors."""
 
     first_only = False
-    """whether it looks at the first token of each sequence and at no other"""
+    """whether it uses only the first token of each sequence"""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        """size of the vectors it gives"""
+        """size of the pooled vectors"""
 
     @abstractmethod
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
@@ -25,11 +27,19 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def padded(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """The same for `hidden` [n, l, w], where `mask` [n, l] is 1 for real tokens: for export"""
+        """The same for padded `hidden` [n, l, w], for export; `mask` [n, l] is 1 for real tokens"""
+
+
+class PoolingOptions(Component):
+    """Base class of all pooling configs."""
+
+    @abstractmethod
+    def build(self, body: Body) -> Pooling:
+        """Build the pooling for the hidden states of a body."""
 
 
 def by_run(hidden: Tensor, encoded: Encoded) -> Iterator[Tensor]:
-    """[n, l, w] for each run of sequences of equal length: real tokens only, nothing to mask."""
+    """Yield [n, l, w] for each run of sequences of equal length, without padding."""
     sizes = [n * length for n, length in encoded.runs]
     for (n, length), run in zip(encoded.runs, hidden.split(sizes), strict=True):
         yield run.view(n, length, -1)

@@ -1,17 +1,16 @@
-"""The first token's state."""
+"""CLS pooling: the state of the first token."""
 
 from typing import Literal
 
 from torch import Tensor
 
-from weft.nn.body import Body
-from weft.nn.pooling.base import Pooling
-from weft.types import Encoded
-from weft.variants import Config
+from weft.bodies.body import Body
+from weft.foundation.values import Encoded
+from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Cls(Pooling):
-    """`u = h_[CLS]`: the state of the first token as the last layer leaves it."""
+    """`u = h_[CLS]`: the state of the first token."""
 
     first_only = True
 
@@ -22,7 +21,7 @@ class Cls(Pooling):
         return hidden[:, 0]
 
 
-class ClsConfig(Config):
+class ClsConfig(PoolingOptions):
     name: Literal["cls"] = "cls"
 
     def build(self, body: Body) -> Cls:

@@ -1,14 +1,13 @@
-"""The largest value of each entry over a sequence's tokens."""
+"""Max pooling over a sequence's tokens."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from weft.nn.body import Body
-from weft.nn.pooling.base import Pooling, by_run
-from weft.types import Encoded
-from weft.variants import Config
+from weft.bodies.body import Body
+from weft.foundation.values import Encoded
+from weft.nn.pooling.base import Pooling, PoolingOptions, by_run
 
 
 class Max(Pooling):
@@ -21,7 +20,7 @@ class Max(Pooling):
         return hidden.masked_fill(mask[:, :, None] == 0, float("-inf")).amax(dim=1)
 
 
-class MaxConfig(Config):
+class MaxConfig(PoolingOptions):
     name: Literal["max"] = "max"
 
     def build(self, body: Body) -> Max:

@@ -1,18 +1,17 @@
-"""The mean over a sequence's tokens."""
+"""Mean pooling over a sequence's tokens."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from weft.nn.body import Body
-from weft.nn.pooling.base import Pooling
-from weft.types import Encoded
-from weft.variants import Config
+from weft.bodies.body import Body
+from weft.foundation.values import Encoded
+from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Mean(Pooling):
-    """`u = 1/l sum_k h_k` over all real tokens of a sequence, [CLS] and [SEP] among them."""
+    """`u = 1/l sum_k h_k` over all real tokens of a sequence, including [CLS] and [SEP]."""
 
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
         n = len(encoded.lengths)
@@ -25,7 +24,7 @@ class Mean(Pooling):
         return (hidden * real).sum(dim=1) / real.sum(dim=1)
 
 
-class MeanConfig(Config):
+class MeanPoolingConfig(PoolingOptions):
     name: Literal["mean"] = "mean"
 
     def build(self, body: Body) -> Mean:

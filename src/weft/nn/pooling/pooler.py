@@ -1,23 +1,28 @@
-"""BERT's own pooler."""
+"""The body's own pooler, if its family has one."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from weft.nn.body import Body
-from weft.nn.pooling.base import Pooling
-from weft.types import Encoded
-from weft.variants import Config
+from weft.bodies.body import Body
+from weft.foundation.errors import UserError
+from weft.foundation.values import Encoded
+from weft.nn.pooling.base import Pooling, PoolingOptions
 
 
 class Pooler(Pooling):
-    """`u = tanh(W h_[CLS] + b)` with the body's own W and b, so all tasks that use it share them."""
+    """`u = tanh(W h_[CLS] + b)` with W and b of the body, shared by all tasks that use it."""
 
     first_only = True
 
     def __init__(self, body: Body) -> None:
         super().__init__(body.shape.width)
+        if body.pooler is None:
+            raise UserError(
+                f'pooling = "pooler": the body is a {body.family.title}, which has no pooler of its own; '
+                'use "cls", "mean" or another pooling'
+            )
         self.dense = body.pooler
 
     def forward(self, hidden: Tensor, encoded: Encoded) -> Tensor:
@@ -27,7 +32,7 @@ class Pooler(Pooling):
         return torch.tanh(self.dense(hidden[:, 0]))
 
 
-class PoolerConfig(Config):
+class PoolerConfig(PoolingOptions):
     name: Literal["pooler"] = "pooler"
 
     def build(self, body: Body) -> Pooler:

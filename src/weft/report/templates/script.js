@@ -1,4 +1,4 @@
-// Browsing examples: filter by task, search, sort. Texts are set as text, never as HTML.
+// Example browser: filter by task, search, sort. Texts are inserted as text, never as HTML.
 (() => {
   const source = document.getElementById("data");
   if (!source) return;
@@ -52,7 +52,7 @@
     answer.append(make("span", `${example.task}, row ${example.row}`));
     say("true", example.true);
     example.answers.forEach((value, i) =>
-      say(labels.length > 1 ? labels[i] : "answered", `${value} ${example.wrong[i] ? "✗" : "✓"}`, example.wrong[i] ? "wrong" : "right"));
+      say(labels.length > 1 ? labels[i] : "predicted", `${value} ${example.wrong[i] ? "✗" : "✓"}`, example.wrong[i] ? "wrong" : "right"));
     item.dataset.task = example.task;
     item.dataset.error = example.error;
     item.append(texts, answer);

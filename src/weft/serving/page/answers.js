@@ -72,13 +72,13 @@ function side(answer, task, name) {
 
 const KINDS = { classification: "classes", ordinal: "ordered classes", multilabel: "any of several labels", regression: "a number" };
 
-// answers: one, or two when a task on single texts was asked about both
+// answers: one, or two if a task that reads one text has predicted both texts
 export function card(task, answers) {
   const box = make("article", { class: answers.length ? "card" : "card muted", "data-task": task.name });
   const what = `${KINDS[task.kind]} · ${task.texts === 1 ? "one text" : "two texts"}`;
   box.append(make("header", {}, make("h3", {}, task.name), make("span", { class: "kind" }, what)));
   if (!answers.length) {
-    box.append(make("p", {}, "Compares two texts: write a second one."));
+    box.append(make("p", {}, "Reads two texts: enter a second one."));
     return box;
   }
   const names = answers.length > 1 ? ["Text", "Second text"] : [""];

@@ -1,4 +1,4 @@
-// Talks to the server. Paths are relative, so that the page also works behind a proxy that serves it under a prefix.
+// Client of the server's API. Paths are relative, so that the page also works behind a proxy with a path prefix.
 
 let key = "";
 export const useKey = (value) => { key = value; };
@@ -24,7 +24,7 @@ export async function call(path, body, signal) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, "The server does not answer. Is it still running?");
+    throw new Refused(0, "The server does not respond. Is it still running?");
   }
   const content = await response.json().catch(() => ({}));
   if (!response.ok) {

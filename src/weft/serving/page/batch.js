@@ -1,4 +1,4 @@
-// Many rows: pasted or from a file, answered in pieces, downloaded as csv.
+// Many rows: pasted or from a file, predicted in batches, downloaded as csv.
 
 import { make, percent, rounded } from "./answers.js";
 import { call } from "./api.js";
@@ -21,7 +21,7 @@ function readFile(file) {
   if (!file) return;
   file.text().then((text) => {
     const rows = parse(text);
-    if (rows.length < 2) return complain(`${file.name}: expected a line with column names, and rows below it.`);
+    if (rows.length < 2) return complain(`${file.name}: expected a header line with column names, followed by rows.`);
     complain("");
     batch.file = { name: file.name, header: rows[0].map((name) => name.trim()), rows: rows.slice(1) };
     at("lines").value = "";
@@ -59,7 +59,7 @@ function refusal(pair) {
   for (const text of pair) {
     if (text === null) continue;
     if ([...text].length > batch.limits.max_chars) return `longer than ${batch.limits.max_chars} characters`;
-    if (text.includes("\0") || !text.isWellFormed()) return "has a character that no text has";
+    if (text.includes("\0") || !text.isWellFormed()) return "contains an invalid character";
   }
   return "";
 }
@@ -73,12 +73,12 @@ async function answerPiece(numbers, pairs, two) {
       return numbers.map((_, k) => Object.fromEntries(Object.entries(answers).map(([task, own]) => [task, own[k]])));
     } catch (error) {
       if (error.status !== 429 || batch.stopped) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 1000 * error.retryAfter)); // the server is busy: come again
+      await new Promise((resolve) => setTimeout(resolve, 1000 * error.retryAfter)); // the server is busy: retry
     }
   }
 }
 
-// Pieces are as many rows as a request may have, and about as many characters as it has room for.
+// Splits rows into requests, by the limits on rows and on bytes.
 function cut(numbers, pairs) {
   const room = batch.limits.max_body / 8; // a character may take four bytes, or six when it is escaped
   const pieces = [];
@@ -133,7 +133,7 @@ async function run() {
 function tell(done, found, took) {
   const skipped = found.filter((row) => row.error).length;
   const parts = [`${done.toLocaleString("en")} rows answered in ${(took / 1000).toFixed(1)} s`];
-  if (skipped) parts.push(`${skipped} left out, with the reason in the file`);
+  if (skipped) parts.push(`${skipped} skipped, with the reason in the file`);
   if (batch.stopped) parts.push("stopped early");
   if (found.length > SHOWN) parts.push(`the first ${SHOWN} are shown, the file has all`);
   at("batch-status").textContent = parts.join(" · ");
@@ -148,7 +148,7 @@ function busy(is) {
 
 const shown = (answer) => (Array.isArray(answer.label) ? answer.label.join(", ") : (answer.label ?? rounded(answer.score)));
 
-// Their own columns, then for each task its answer, its score and every class's probability.
+// The columns of the file, then for each task its label, its score and the probability of every class.
 function table(header, rows, found, tasks) {
   const named = tasks.flatMap((task) => [
     task.name,

@@ -1,4 +1,4 @@
-// Tables as texts: comma, semicolon or tab, with quotes.
+// Reads and writes csv: delimiter comma, semicolon or tab, with quotes.
 
 export function parse(text, delimiter = guess(text)) {
   const rows = [];
@@ -26,7 +26,7 @@ export function parse(text, delimiter = guess(text)) {
   return rows.filter((cells) => cells.some((value) => value.trim() !== ""));
 }
 
-// The one that the first line has most of.
+// Guesses the delimiter: the most frequent one in the first line.
 function guess(text) {
   const first = text.split(/\r?\n/, 1)[0];
   const count = (c) => first.split(c).length;

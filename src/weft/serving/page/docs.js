@@ -1,4 +1,4 @@
-// The server's own description, made readable.
+// Renders the server's OpenAPI description.
 
 import { make } from "./answers.js";
 import { call } from "./api.js";
@@ -18,7 +18,7 @@ function type(schema) {
   return own.type || "any";
 }
 
-// A field, and those of the objects inside it.
+// Table rows of the fields of a schema, nested objects included.
 function rows(schema, before = "") {
   const own = resolve(schema);
   return Object.entries(own.properties || {}).flatMap(([name, field]) => {

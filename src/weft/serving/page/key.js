@@ -1,4 +1,4 @@
-// What both pages share: they open, or ask for a key first.
+// Shared by both pages: opens the page, or asks for an API key first.
 
 import { useKey } from "./api.js";
 

@@ -1,4 +1,4 @@
-// The page: one text or a pair, answered while it is written.
+// The main page: predictions for one text or a pair while the user types.
 
 import { call } from "./api.js";
 import { complain, openWithKey } from "./key.js";
@@ -12,9 +12,9 @@ const EXAMPLES = [
   ["A woman is slicing tomatoes.", "Somebody cuts vegetables in a kitchen."],
   ["The train to the coast was cancelled.", "My neighbour plays the cello."],
 ];
-const WAIT = 350; // milliseconds without a key before an answer is fetched
+const WAIT = 350; // milliseconds without a keystroke before predictions are fetched
 
-const EMPTY = "Answers appear here, while you write.";
+const EMPTY = "Answers appear here while you type.";
 
 const at = (id) => document.getElementById(id);
 const state = { tasks: [], running: null, timer: 0 };
@@ -35,7 +35,7 @@ function show(answers) {
   at("answers").replaceChildren(...tasks.map((task) => card(task, answers[task.name] || [])));
 }
 
-// What to ask: every task about the text or the pair; those that read one text also about the second one.
+// Asks every task about the text or the pair; tasks that read one text also about the second text.
 async function fetchAnswers(first, second, signal) {
   const singles = state.tasks.filter((task) => task.texts === 1).map((task) => task.name);
   const both = first && second;
@@ -66,7 +66,7 @@ async function ask() {
     const { answers, tokens } = await fetchAnswers(first, second, running.signal);
     const took = performance.now() - start;
     show(answers);
-    at("status").textContent = tokens ? `Answered in ${took.toFixed(took < 10 ? 1 : 0)} ms · ${tokens} tokens` : "All tasks compare two texts: write both.";
+    at("status").textContent = tokens ? `Answered in ${took.toFixed(took < 10 ? 1 : 0)} ms · ${tokens} tokens` : "All tasks read two texts: enter both.";
     complain("");
   } catch (error) {
     if (error.name === "AbortError") return;

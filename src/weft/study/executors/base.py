@@ -1,31 +1,31 @@
-"""Who runs the jobs of a study."""
+"""The interface of executors, which run the jobs of a study."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from weft.study.worker import Job
+from weft.study.worker import StudyJob
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job went."""
+    """A job that has ended."""
 
-    job: Job
+    job: StudyJob
     failure: str | None
-    """why it did not come to its end"""
+    """Why the job failed; None if it succeeded."""
 
 
-class Executor(ABC):
-    """Runs `worker.run_job` for every job, each in a process of its own."""
+class StudyExecutor(ABC):
+    """Runs `worker.run_job` for every job, each in a separate process."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        """how many run at a time"""
+        """Number of jobs that run at the same time."""
 
     @abstractmethod
-    def run(self, jobs: Sequence[Job]) -> Iterator[Ended]:
-        """Every job as it ends, in any order. A job that dies, however it does, is one that ended with a failure.
+    def run(self, jobs: Sequence[StudyJob]) -> Iterator[Ended]:
+        """Yield every job as it ends, in any order. A job that crashes or is killed ends with a failure.
 
-        A caller that stops asking stops the jobs under way, which go on from their last checkpoint another time.
+        Closing the generator stops the running jobs, which can resume from their last checkpoint.
         """

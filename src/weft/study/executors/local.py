@@ -1,4 +1,4 @@
-"""Processes of this machine."""
+"""Executor that runs jobs in processes of this machine."""
 
 import os
 import signal
@@ -9,21 +9,21 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from weft.study.executors.base import Ended, Executor
-from weft.study.worker import Job, die_with, last_words, run_job
+from weft.study.executors.base import Ended, StudyExecutor
+from weft.study.worker import StudyJob, die_with, last_words, run_job
 
 PATIENCE = 60
-"""seconds that a run has to save its state when it is asked to stop"""
+"""Seconds that a run has to save its state after SIGTERM."""
 
 
-class Local(Executor):
-    """Forks of a server that has imported everything and done nothing, so that a run starts fresh and at once."""
+class LocalStudyExecutor(StudyExecutor):
+    """Forks each job from a fork server with preloaded imports, so that a run starts fast and from a clean state."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Ended]:
+    def run(self, jobs: Sequence[StudyJob]) -> Iterator[Ended]:
         context = get_context("forkserver")
         context.set_forkserver_preload(["weft.study.worker"])
         waiting = list(jobs)
-        running: dict[Any, tuple[BaseProcess, Job]] = {}
+        running: dict[Any, tuple[BaseProcess, StudyJob]] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < self.jobs:
@@ -43,16 +43,16 @@ class Local(Executor):
                 process.kill()
 
 
-def _main(job: Job) -> None:
-    os.setpgid(0, 0)  # Ctrl-C is for the study, which then asks its runs to stop
+def _main(job: StudyJob) -> None:
+    os.setpgid(0, 0)  # Ctrl-C reaches only the study, which then terminates its runs
     parent = parent_process()
     assert parent is not None
     die_with(parent.sentinel)
     sys.exit(run_job(job))
 
 
-def _failure(code: int | None, job: Job) -> str | None:
+def _failure(code: int | None, job: StudyJob) -> str | None:
     if code is not None and code < 0:
-        why = ", perhaps because the memory was full" if -code == signal.SIGKILL else ""
+        why = ", possibly because memory ran out" if -code == signal.SIGKILL else ""
         return f"was killed by {signal.Signals(-code).name}{why}"
     return last_words(job) if code else None

@@ -1,22 +1,22 @@
-"""Workers of a Ray cluster, or of a Ray that is started here for as long as the study runs."""
+"""Executor that runs jobs on a Ray cluster, or on a local Ray instance started for the study."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from weft.cluster import connected, last_line
-from weft.study.executors.base import Ended, Executor
-from weft.study.worker import Job, last_words, run_job
+from weft.foundation.cluster import connected, last_line
+from weft.study.executors.base import Ended, StudyExecutor
+from weft.study.worker import StudyJob, last_words, run_job
 
 
-class Ray(Executor):
-    """With RAY_ADDRESS set, the cluster there does the work, and must see the same folders; else Ray starts here."""
+class Ray(StudyExecutor):
+    """Uses the cluster at RAY_ADDRESS, which needs access to the same folders; without it, starts Ray locally."""
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Ended]:
+    def run(self, jobs: Sequence[StudyJob]) -> Iterator[Ended]:
         with connected(cpus=self.jobs) as ray:
-            # a process for each run: one that crashed, or changed torch's threads, is never used again
+            # one process per run: a process that crashed or changed torch's threads is never reused
             kind = ray.remote(num_cpus=1, max_calls=1, max_retries=0)(run_job)
             waiting = list(jobs)
-            running: dict[Any, Job] = {}
+            running: dict[Any, StudyJob] = {}
             while waiting or running:
                 while waiting and len(running) < self.jobs:
                     job = waiting.pop(0)

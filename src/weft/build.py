@@ -1,0 +1,198 @@
+"""Builds objects from a recipe. No other module does."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import torch
+
+from weft.bodies.source import find_body
+from weft.bodies.weights import read_shape
+from weft.data.dataset import Dataset, label_column
+from weft.data.frames import GivenFrames
+from weft.data.labels import find_labels
+from weft.data.problems import BadRows
+from weft.data.remarks import remarks
+from weft.data.task_files import TaskFiles
+from weft.data.tokenizer import Tokenizer
+from weft.foundation.components import require_made
+from weft.foundation.devices import choose_device
+from weft.foundation.errors import UserError
+from weft.kinds.labels import Labels
+from weft.penalties.base import Penalty
+from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
+from weft.recipes.recipe import Recipe
+from weft.runs.adoption import adopt_heads
+from weft.schedules.base import Feed
+from weft.schedules.plan import Plan, SegmentPlan, Stretched
+from weft.surgery.base import Surgery
+from weft.tasks.building import build_network, task_files
+from weft.tasks.class_weights import class_weights
+from weft.tasks.constant import constant_loss, scale_notes
+from weft.tasks.network import Network
+from weft.training.distributed import SOLO, Processes
+from weft.training.methods import Methods, Numerics
+from weft.training.optimizer import build_optimizer
+from weft.training.step import Step
+from weft.weighting.base import Weighting
+
+
+def read_data(recipe: Recipe, tokenizer: Tokenizer, frames: GivenFrames | None = None) -> dict[str, TaskData]:
+    """Read, check and tokenize the files of every task, or the `frames` in their place."""
+    return {name: _read_task(recipe, name, tokenizer, frames) for name in recipe.tasks}
+
+
+def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFrames | None) -> TaskData:
+    task = recipe.tasks[name]
+    files = task_files(recipe, name, tokenizer, frames=frames)
+
+    def labels_of(files: TaskFiles) -> Labels:
+        column = label_column(task.data, files.open("train"))
+        labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
+        return labels if task.positive is None else labels.with_positive(task.positive, f"tasks.{name}.positive")
+
+    try:
+        labels = labels_of(files)
+        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
+    except BadRows as bad:
+        # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
+        problems = bad.problems
+        if "bad label" not in problems.counts:
+            lenient = files.skipping_bad_rows()
+            with suppress(UserError):  # if the labels cannot be checked, report the problems of the texts only
+                column = label_column(task.data, lenient.open_source(problems.source))
+                problems.join(column.problems(labels_of(lenient)))
+    raise BadRows(problems)
+
+
+def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
+    """Dev rows to evaluate on. A sample does not depend on the seed, so runs with different seeds are comparable."""
+    return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
+
+
+def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
+    """Build the plan of a run; `steps` is a budget that the plan is scaled to."""
+    batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
+
+    def plan_of(times: int) -> Plan:
+        phases = [
+            phase.schedule.segments(
+                Feed(phase.schedule.chosen(sizes), batch_sizes, phase.epochs * times, recipe.seed, number, times)
+            )
+            for number, phase in enumerate(recipe.resolved_phases())
+        ]
+        return SegmentPlan(phases, recipe.optimizer.accumulate)
+
+    plan = plan_of(1)
+    if steps is None:
+        return plan
+    stretch = steps / plan.steps
+    if stretch > 1:  # repeat the epochs until they exceed the budget, then select windows
+        plan = plan_of(-(-steps // plan.steps))
+    return Stretched(plan, steps, stretch)
+
+
+def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
+    """Task -> layer -> factor, for the tasks with `layer_factors`."""
+    asked = {name: task.layer_factors for name, task in recipe.tasks.items()}
+    return {name: factors.by_layer(layers, name) for name, factors in asked.items() if factors is not None}
+
+
+def assemble(
+    recipe: Recipe,
+    *,
+    steps: int | None = None,
+    device: str = "auto",
+    trust_code: bool = False,
+    processes: Processes = SOLO,
+    frames: GivenFrames | None = None,
+) -> Assembly:
+    """Build all objects of a run from a recipe; an invalid recipe raises `UserError`.
+
+    `trust_code` allows the recipe to name custom code (`use`), which is imported here and not earlier.
+    `frames` are rows given in Python.
+    """
+    recipe, code = recipe.with_code(trust_code, recipe.name)
+    where = processes.device(choose_device(device))
+    if recipe.optimizer.precision == "fp16" and where.type != "cuda":
+        raise UserError(
+            'optimizer.precision: "fp16" needs a GPU: on a CPU small gradients underflow and training is not faster; '
+            'use "bf16" or "fp32"'
+        )
+    folder = find_body(recipe.body)
+    tokenizer = Tokenizer.load(folder)
+    tokenizer.require_fits(read_shape(folder).vocabulary)
+    data = read_data(recipe, tokenizer, frames)
+    weights = {
+        name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
+    }
+    # with mixed precision the weights stay in fp32
+    dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
+    network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
+    notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
+    notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
+    notes += type_notes(recipe, network)
+    adoption = adopt_heads(network, recipe, folder)
+    notes += adoption.notes
+    network.to(where)
+    network.body.recompute = recipe.optimizer.gradient_checkpointing
+    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    unfed = untrained(recipe, plan)
+    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
+    notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
+    constants = {
+        name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
+        for name, task in data.items()
+    }
+    step = build_step(recipe, data, network, plan, where, constants, processes)
+    if not step.weighting.heeds_scale:
+        notes += scale_notes(constants, unfed)
+    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+
+
+def type_notes(recipe: Recipe, network: Network) -> list[str]:
+    """What to know of pairs if the body has no token types."""
+    pairs = [name for name, task in recipe.tasks.items() if task.reading == "cross"]
+    if not pairs or network.body.has_segments:
+        return []
+    title = network.body.family.title
+    return [
+        f"the body ({title}) has no token type embeddings: in {', '.join(pairs)}, read by cross, special tokens alone "
+        "separate the two texts, as in its pretraining"
+    ]
+
+
+def build_step(
+    recipe: Recipe,
+    data: dict[str, TaskData],
+    network: Network,
+    plan: Plan,
+    device: torch.device,
+    constants: Mapping[str, float],
+    processes: Processes = SOLO,
+) -> Step:
+    """Build the optimizer step of a recipe, with all of its methods."""
+    layers = len(network.body.layers)  # sets of weights: layers that share theirs count as one
+    modes = recipe.modes()
+    for mode in modes:
+        mode.check(layers)
+    weighting = recipe.weighting.build(tuple(recipe.tasks))
+    require_made(recipe.weighting, weighting, Weighting, "weighting")
+    weighting.to(device).calibrate(constants)
+    surgery = recipe.surgery.build()
+    require_made(recipe.surgery, surgery, Surgery, "surgery")
+    penalties = [penalty.build() for penalty in recipe.penalties]
+    for number, (config, penalty) in enumerate(zip(recipe.penalties, penalties, strict=True)):
+        require_made(config, penalty, Penalty, f"penalties.{number}")
+    factors = layer_factors(recipe, layers)
+    reject_idle_methods(recipe, plan, weighting)
+    return Step(
+        network,
+        {name: task.train for name, task in data.items()},
+        build_optimizer(network, weighting, recipe.optimizer, modes),
+        Methods(weighting, surgery, factors, penalties),
+        Numerics(device, recipe.optimizer.precision, recipe.optimizer.clip),
+        seed=recipe.seed,
+        log=recipe.log,
+        processes=processes,
+    )

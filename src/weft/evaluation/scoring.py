@@ -1,0 +1,74 @@
+"""Scores of all tasks on a split."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weft.data.dataset import Dataset
+from weft.evaluation.plane import Plane
+from weft.evaluation.table import HEADER, score_rows, score_text
+from weft.foundation.notebook import html_table
+from weft.kinds.metrics import overall, score
+from weft.kinds.truth import Predictions
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Scores of all tasks after a number of steps. Its `repr` is a table."""
+
+    step: int
+    """optimizer steps done"""
+    scores: dict[str, dict[str, float]]
+    """task -> metric -> value, and `n` rows"""
+    overall: float
+    """mean over tasks of the primary metric, a correlation r counted as (1 + r) / 2"""
+    predictions: dict[str, Predictions]
+    """task -> [n, classes] probabilities, or [n] numbers"""
+    losses: dict[str, float] = field(default_factory=dict)
+    """each task's loss over all rows, without dropout and regularizer; empty outside of training"""
+    planes: dict[str, Plane] = field(default_factory=dict)
+    """each task's pooled vectors, projected on two principal components; empty outside of training"""
+    selection: float = math.nan
+    """overall score of the trained tasks, which selects the best checkpoint"""
+    untrained: tuple[str, ...] = ()
+    """tasks that are scored but not trained in this run"""
+
+    def __repr__(self) -> str:
+        return score_text(self.scores, self.overall)
+
+    def _repr_html_(self) -> str:
+        return html_table("Evaluation", HEADER, score_rows(self.scores, self.overall))
+
+
+def scored(
+    step: int,
+    datasets: Mapping[str, Dataset],
+    metrics: Mapping[str, Sequence[str]],
+    predictions: dict[str, Predictions],
+) -> Evaluation:
+    """Score predictions; the first of each task's `metrics` counts in the overall score."""
+    scores = {
+        name: score(dataset.labels, metrics[name], dataset.targets, predictions[name])
+        for name, dataset in datasets.items()
+    }
+    return Evaluation(step, scores, overall(scores, {name: metrics[name][0] for name in datasets}), predictions)
+
+
+def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
+    """Return warnings about undefined metrics and about heads that predict the same label for every row."""
+    found = []
+    for task in dev:
+        undefined = [metric for metric, value in evaluation.scores[task].items() if np.isnan(value)]
+        if undefined:
+            found.append(
+                f"{task}: {', '.join(undefined)} cannot be computed (constant predictions or labels); "
+                "the overall score is undefined, and this evaluation ranks last"
+            )
+            continue
+        labels = dev[task].labels
+        name = labels.kind.constant_answer(labels, evaluation.predictions[task], dev[task].targets)
+        if name is not None:
+            found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant prediction")
+    return found

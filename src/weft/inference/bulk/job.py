@@ -1,0 +1,177 @@
+"""Processes a file of any size in shards. Interrupted at any moment and started again, it processes the missing shards.
+
+The same input, model, work, output format and size of shards give the same bytes, however often the work was cut off.
+"""
+
+import base64
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from weft.foundation.errors import Interrupted, RunError, UserError
+from weft.foundation.own_code import code_digests
+from weft.inference.bulk import SHARD_ROWS
+from weft.inference.bulk.executors import Answerer, BulkExecutor, LocalBulkExecutor, Shard
+from weft.inference.bulk.formats import choose_format
+from weft.inference.bulk.parts import Parts, parts_folder, read_manifest
+from weft.inference.bulk.texts import BulkTexts, Facts
+from weft.inference.bulk.work import Work
+from weft.inference.model import Model, load
+from weft.runs.model_folder import model_digest
+
+EXECUTORS = ("local", "ray")
+FORMAT = 2
+
+
+class BulkListener(Protocol):
+    """Whoever wants to watch."""
+
+    def started(self, done: int, rows: int) -> None: ...
+    def advanced(self, rows: int) -> None: ...
+    def noted(self, message: str) -> None: ...
+
+
+class QuietBulk:
+    """A listener that says nothing."""
+
+    def started(self, done: int, rows: int) -> None: ...
+    def advanced(self, rows: int) -> None: ...
+    def noted(self, message: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class BulkJob:
+    """What to do with which file, and where."""
+
+    folder: Path
+    """of the model"""
+    work: Work
+    source: Path
+    output: Path
+    device: str = "auto"
+    executor: str = "local"
+    shard_rows: int = SHARD_ROWS
+    raw_csv: bool = False
+    """whether cells of a csv file stay as they are, even those that a spreadsheet would run as a formula"""
+    trust_code: bool = False
+    """whether code that the model names is imported"""
+
+    def __post_init__(self) -> None:
+        if self.executor not in EXECUTORS:
+            raise UserError(f"--executor {self.executor}: expected {' or '.join(EXECUTORS)}")
+        if self.shard_rows < 1:
+            raise UserError(f"--shard-rows {self.shard_rows}: expected at least 1")
+        if self.output.exists() and self.source.exists() and self.output.samefile(self.source):
+            raise UserError(f"{self.output}: is the input; choose another output")
+        choose_format(self.output, raw_csv=self.raw_csv)
+
+    def run(self, listener: BulkListener) -> int:
+        """Write the output and return its number of rows."""
+        digest = model_digest(self.folder)
+        model = load(self.folder, self.device, trust_code=self.trust_code)
+        if model_digest(self.folder) != digest:
+            raise UserError(f"{self.folder}: was changed while it was read; start again when its training has ended")
+        executor = self._executor(model, digest)
+        texts = BulkTexts(self.source, self.work.wishes(model), self.work.keep)
+        identity = self._identity(texts, digest, model)
+        before = read_manifest(self.output)
+        facts = _known(before)
+        if before != identity or facts is None:
+            facts = texts.look()
+        if note := texts.note():
+            listener.noted(note)
+        if before and before != identity:
+            odd = ", ".join(key for key in identity if before.get(key) != identity[key])
+            listener.noted(f"{parts_folder(self.output)} is of another {odd}: beginning anew")
+        schema, rows = self.work.schema(model, facts.kept), facts.rows
+        form = choose_format(self.output, raw_csv=self.raw_csv)
+        for name, new in zip(facts.kept.names, schema.names, strict=False):
+            if self.work.keep != () and name != new:
+                listener.noted(f"{self.source}: its column {name!r} is called {new!r} in the output")
+        with closing(Parts(self.output, identity | _written(facts))) as parts, _stopping_kindly(parts):
+            self._answer(texts, facts, parts, executor, listener)
+            texts.require_unchanged()  # one that grew would have rows without an answer
+            parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
+        return rows
+
+    def _answer(
+        self, texts: BulkTexts, facts: Facts, parts: Parts, executor: BulkExecutor, listener: BulkListener
+    ) -> None:
+        rows = facts.rows
+        missing = [number for number in range(self._count(rows)) if number not in parts]
+        done = rows - sum(self._rows_in(number, rows) for number in missing)
+        if done:
+            listener.noted(f"going on after {done:,} of {rows:,} rows")
+        listener.started(done, rows)
+        if not missing:
+            return
+        wanted = set(missing)
+        blocks = enumerate(texts.blocks(self.shard_rows, facts.kept))
+        for number, part in executor.parts(Shard(n, block) for n, block in blocks if n in wanted):
+            texts.require_unchanged()  # a part of other rows would be taken for one of these another time
+            parts.write(number, part)
+            listener.advanced(self._rows_in(number, rows))
+
+    def _count(self, rows: int) -> int:
+        return -(-rows // self.shard_rows)
+
+    def _rows_in(self, shard: int, rows: int) -> int:
+        return min(self.shard_rows, rows - shard * self.shard_rows)
+
+    def _executor(self, model: Model, digest: str) -> BulkExecutor:
+        form = choose_format(self.output, raw_csv=self.raw_csv)
+        if self.executor == "local":
+            return LocalBulkExecutor(Answerer(model, self.work, form))
+        from weft.inference.bulk.on_ray import OnRay
+
+        return OnRay(self.folder, digest, self.device, self.work, form, self.trust_code)
+
+    def _identity(self, texts: BulkTexts, digest: str, model: Model) -> dict[str, Any]:
+        """What decides the output: shards of anything else are of no use."""
+        return code_digests(model.code) | {
+            "format": FORMAT,
+            "input": texts.digest(),
+            "model": digest,
+            "work": repr(self.work),
+            "ending": self.output.suffix,
+            "raw csv": self.raw_csv,
+            "shard size": self.shard_rows,
+        }
+
+
+def _written(facts: Facts) -> dict[str, Any]:
+    """For the manifest: who goes on need not look at the whole input again."""
+    return {"rows": facts.rows, "kept": base64.b64encode(facts.kept.serialize().to_pybytes()).decode()}
+
+
+def _known(manifest: dict[str, Any]) -> Facts | None:
+    """The same from a manifest, out of which it is taken; None if there is nothing sound in it."""
+    rows, kept = manifest.pop("rows", None), manifest.pop("kept", None)
+    try:
+        return Facts(int(rows), pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept))))
+    except (TypeError, ValueError, pa.ArrowException):
+        return None
+
+
+@contextmanager
+def _stopping_kindly(parts: Parts) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and a full disk end with a word about what is kept. Any other end keeps it as well."""
+    kept = f"what is answered is kept in {parts.folder}: run the same command to continue"
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # not in the main thread: whoever runs that thread handles signals
+        before = None
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped; {kept}") from None
+    except (OSError, RunError) as error:  # a full disk, a cluster that lost its workers
+        raise RunError(f"{error}; {kept}") from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,118 @@
+"""What is made of each row of a file: answers, or a vector. Work is small: it travels to wherever it is done."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from weft.data.empty import OnEmpty
+from weft.inference.bulk.kept import Keep, output_names
+from weft.inference.bulk.texts import Block, Wish
+from weft.inference.model import Model
+from weft.inference.prediction import Prediction
+
+
+class Work(ABC):
+    """One row of a table for each row of texts."""
+
+    keep: Keep
+    """the input's columns that pass through"""
+
+    @abstractmethod
+    def wishes(self, model: Model) -> dict[str, Wish]:
+        """what it reads of each row, by task"""
+
+    @abstractmethod
+    def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:
+        """the table's columns, those of the input that are `kept` among them; known before there is a row"""
+
+    @abstractmethod
+    def table(self, model: Model, block: Block) -> pa.Table:
+        """In the order of the rows."""
+
+
+@dataclass(frozen=True)
+class Answers(Work):
+    """The input's columns, then label, score and the probability of each label.
+
+    One task has its name in a column `task`; of several, every column begins with the task's name and a dot.
+    """
+
+    tasks: tuple[str, ...] | None
+    """all tasks of the model for None"""
+    on_empty: OnEmpty | None = None
+    """the tasks' own rules by default"""
+    keep: Keep = None
+
+    def wishes(self, model: Model) -> dict[str, Wish]:
+        return {task: _wish(model, task, self.on_empty) for task in model.choose(self.tasks)}
+
+    def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:
+        tasks = model.choose(self.tasks)
+        answers = [field for task in tasks for field in _fields(model, task, "" if len(tasks) == 1 else f"{task}.")]
+        names = output_names(kept.names, [field.name for field in answers])
+        return pa.schema([*(field.with_name(names[field.name]) for field in kept), *answers])
+
+    def table(self, model: Model, block: Block) -> pa.Table:
+        kept = block.kept.schema if block.kept is not None else pa.schema([])
+        schema = self.schema(model, kept)
+        answers = model.answer(block.sides, self.on_empty)
+        rows: list[dict[str, Any]] = [{} for _ in range(len(block))]
+        for task, own in answers.items():
+            for row, prediction in zip(rows, own, strict=True):
+                row.update(_flat(prediction, "" if len(answers) == 1 else f"{task}."))
+        own_schema = pa.schema(list(schema)[len(kept) :])
+        columns = pa.Table.from_pylist(rows, own_schema).columns
+        return pa.table([*(block.kept.columns if block.kept is not None else []), *columns], schema=schema)
+
+
+def _wish(model: Model, task: str, on_empty: OnEmpty | None, texts: int = 2) -> Wish:
+    """What a task reads, at most so many texts of each row."""
+    return Wish(model.columns(task)[:texts], on_empty or model.empty_rule(task), model.layout(task))
+
+
+def _fields(model: Model, task: str, prefix: str) -> list[pa.Field]:
+    """The columns of a task's answers."""
+    labels = model.labels[task]
+    fields = [] if prefix else [("task", pa.string())]
+    return [pa.field(f"{prefix}{name}", of) for name, of in [*fields, *labels.kind.answer_columns(labels)]]
+
+
+def _flat(prediction: Prediction, prefix: str) -> dict[str, Any]:
+    """A row of a table: probabilities in columns of their own."""
+    answer = prediction.as_dict()
+    probabilities = answer.pop("probabilities", {})
+    return {f"{prefix}{key}": value for key, value in answer.items()} | {
+        f"{prefix}p_{label}": p for label, p in probabilities.items()
+    }
+
+
+@dataclass(frozen=True)
+class Vectors(Work):
+    """text and embedding, by the pooling of a task."""
+
+    task: str | None
+    """the one that `Model.embed` takes by default"""
+    on_empty: OnEmpty | None = None
+    """the task's own rule by default"""
+    keep: Keep = ()
+
+    def wishes(self, model: Model) -> dict[str, Wish]:
+        task = self._task(model)
+        return {task: _wish(model, task, self.on_empty, texts=1)}
+
+    def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:  # noqa: ARG002
+        width = model.engine.width(self._task(model))
+        return pa.schema([("text", pa.string()), ("embedding", pa.list_(pa.float32(), width))])
+
+    def table(self, model: Model, block: Block) -> pa.Table:
+        task = self._task(model)
+        texts: Sequence[str] = block.sides[task][0]
+        vectors = model.embed(texts, task, on_empty=self.on_empty)
+        rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+        return pa.table([pa.array(texts, pa.string()), rows], schema=self.schema(model, pa.schema([])))
+
+    def _task(self, model: Model) -> str:
+        return self.task or model.embedding_task()

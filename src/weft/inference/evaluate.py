@@ -1,0 +1,43 @@
+"""Scores a split with an engine, or with a network that is being trained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from weft.data.dataset import Dataset
+from weft.evaluation.scoring import Evaluation, scored
+from weft.inference.engine import Engine
+from weft.inference.passes import run_over
+from weft.kinds.truth import Predictions
+from weft.tasks.network import Network
+
+
+def evaluate(
+    engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
+) -> Evaluation:
+    """Score every task on a split; the first of its `metrics` counts in the overall score."""
+    predictions = {name: _answers(engine, dataset) for name, dataset in datasets.items()}
+    return scored(step, datasets, metrics, predictions)
+
+
+def _answers(engine: Engine, dataset: Dataset) -> Predictions:
+    """Part by part: of a large set the answers are kept, and no more."""
+    found: Predictions | None = None
+    for where, rows in dataset.parts():
+        answers = engine.answers(dataset.task, rows)
+        if found is None:
+            found = np.empty((len(dataset), *answers.shape[1:]))
+        found[where] = answers
+    assert found is not None, "a dataset has at least one row"
+    return found
+
+
+def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
+    """The same in training, with each task's loss and where its vectors lie."""
+    seen = {name: run_over(network, dataset, device) for name, dataset in datasets.items()}
+    metrics = {name: network.task(name).metrics for name in datasets}
+    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})
+    losses = {name: one.loss for name, one in seen.items()}
+    return replace(found, losses=losses, planes={name: one.plane for name, one in seen.items()})

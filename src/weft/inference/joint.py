@@ -1,0 +1,88 @@
+"""Answers for many who ask at once: any tasks mixed, every different sequence through the body once."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.data.readings import TokenSequence, pack
+from weft.inference.passes import by_length, without_repeats
+from weft.tasks.network import Network, tokens_read
+
+Values = NDArray[np.float64] | NDArray[np.float32]
+Places = NDArray[np.int64]
+Give = Callable[[str, Places], Values]
+"""(task, [n, sides] numbers of sequences) -> n answers or vectors"""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What somebody wants to know of some rows."""
+
+    task: str
+    rows: Sequence[Sequence[TokenSequence]]
+    """one or two sequences each; at least one row"""
+    vectors: bool = False
+    """the pooled vectors of rows of one sequence, instead of answers"""
+
+
+def lay_out(asks: Sequence[Ask]) -> tuple[list[TokenSequence], list[Places]]:
+    """All different sequences, and for each ask [rows, sides] where its own stand among them."""
+    distinct, places = without_repeats([sequence for ask in asks for row in ask.rows for sequence in row])
+    shapes = [(len(ask.rows), len(ask.rows[0])) for ask in asks]
+    ends = np.cumsum([rows * sides for rows, sides in shapes])
+    pieces = np.split(np.array(places, dtype=np.int64), ends[:-1])
+    return distinct, [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+
+def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vector: Give) -> list[Values]:
+    """One call for each task and kind of question, whoever asked; each gets what belongs to its own rows."""
+    results: dict[int, Values] = {}
+    for task, vectors in dict.fromkeys((ask.task, ask.vectors) for ask in asks):
+        numbers = [i for i, ask in enumerate(asks) if (ask.task, ask.vectors) == (task, vectors)]
+        given = (vector if vectors else answer)(task, np.concatenate([places[i] for i in numbers]))
+        ends = np.cumsum([len(asks[i].rows) for i in numbers])
+        starts = ends - [len(asks[i].rows) for i in numbers]
+        results.update({i: given[a:b] for i, a, b in zip(numbers, starts, ends, strict=True)})
+    return [results[i] for i in range(len(asks))]
+
+
+@torch.inference_mode()
+def together(network: Network, asks: Sequence[Ask], device: torch.device) -> list[Values]:
+    """By the torch network, which is at rest: tasks of all readings share one packed pass."""
+    assert not network.training, "a network that answers does not drop anything out"
+    distinct, places = lay_out(asks)
+    found = _vectors(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
+
+    def answer(task: str, where: Places) -> Values:
+        values: Values = network.task(task).read([found[task][side] for side in _columns(where)]).double().cpu().numpy()
+        return values
+
+    def vector(task: str, where: Places) -> Values:
+        values: Values = found[task][_columns(where)[0]].float().cpu().numpy()
+        return values
+
+    return share_out(asks, places, answer, vector)
+
+
+def _columns(where: Places) -> list[Tensor]:
+    return [torch.from_numpy(np.ascontiguousarray(column)) for column in where.T]
+
+
+def _vectors(
+    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
+) -> dict[str, Tensor]:
+    """For each task [n, width] by its own pooling."""
+    first_only = all(network.task(name).pooling.first_only for name in tasks)
+    widths = {name: network.task(name).pooling.width for name in tasks}
+    dtype = network.body.embeddings.tokens.weight.dtype
+    found = {name: torch.empty(len(sequences), width, dtype=dtype, device=device) for name, width in widths.items()}
+    for group in by_length(sequences):
+        encoded = pack([sequences[i] for i in group]).to(device)
+        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
+        for name, vectors in found.items():
+            vectors[torch.tensor(group, device=device)] = network.task(name).vectors(hidden, encoded)
+    return found

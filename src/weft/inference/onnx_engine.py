@@ -1,0 +1,142 @@
+"""Answers and vectors from the ONNX files that `weft export --to onnx` writes.
+
+READING.onnx takes `input_ids`, `attention_mask` and `token_type_ids`, all `[n, l]`, and gives for each task of that
+reading `TASK.vector` [n, width] and `TASK`: [n, classes] probabilities, or [n] numbers in the label's own units.
+The two texts of a bi reading go through it apart, so bi.onnx gives vectors alone, and bi-heads.onnx makes `TASK` of
+`TASK.first` and `TASK.second`, for all tasks at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.data.readings import Reading, TokenSequence
+from weft.foundation.errors import UserError
+from weft.inference.engine import Engine
+from weft.inference.joint import Ask, Places, Values, lay_out, share_out
+from weft.inference.passes import by_length, without_repeats
+from weft.kinds.labels import Labels
+
+Floats = NDArray[np.float32]
+HEADS = "bi-heads"
+TOKENS = 1024
+"""tokens in one pass: padded batches gain nothing from longer ones, and these stay in the processor's cache"""
+
+
+def graph_file(folder: Path, name: str) -> Path:
+    """Where a reading's graph is, or that of the heads of bi."""
+    return folder / f"{name}.onnx"
+
+
+def is_onnx_folder(folder: Path) -> bool:
+    return any(folder.glob("*.onnx"))
+
+
+class OnnxEngine(Engine):
+    """ONNX Runtime on the CPU, with as many threads as torch has."""
+
+    def __init__(self, folder: Path, readings: Mapping[str, Reading], labels: Mapping[str, Labels]) -> None:
+        self.readings = readings
+        self.labels = labels
+        names = [*dict.fromkeys(readings.values()), *([HEADS] if "bi" in readings.values() else [])]
+        self.sessions = {name: open_session(graph_file(folder, name)) for name in names}
+
+    def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
+        sequences = [row[side] for side in range(len(rows[0])) for row in rows]
+        if self.readings[task] == "bi":
+            values = self._compare(task, *np.split(self.vectors(task, sequences), 2))
+        else:
+            values = self._encode(task, task, sequences)
+        return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
+
+    def _compare(self, task: str, first: Floats, second: Floats) -> Floats:
+        """The graph wants the vectors of all its tasks; those that nobody asked for are none."""
+        session = self.sessions[HEADS]
+        vectors = {given.name: np.empty((0, given.shape[1]), np.float32) for given in session.get_inputs()}
+        values: Floats = _run(session, [task], vectors | {f"{task}.first": first, f"{task}.second": second})[0]
+        return values
+
+    def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> Floats:
+        return self._encode(task, f"{task}.vector", sequences)
+
+    def together(self, asks: Sequence[Ask]) -> list[Values]:
+        """One pass for each reading, because each has a graph of its own."""
+        results: dict[int, Values] = {}
+        for reading in dict.fromkeys(self.readings[ask.task] for ask in asks):
+            own = [i for i, ask in enumerate(asks) if self.readings[ask.task] == reading]
+            results.update(zip(own, self._together(reading, [asks[i] for i in own]), strict=True))
+        return [results[i] for i in range(len(asks))]
+
+    def _together(self, reading: Reading, asks: Sequence[Ask]) -> list[Values]:
+        distinct, places = lay_out(asks)
+        wanted = {f"{ask.task}.vector" if ask.vectors or reading == "bi" else ask.task for ask in asks}
+        found = self._outputs(reading, sorted(wanted), distinct)
+
+        def answer(task: str, where: Places) -> Values:
+            if reading == "bi":
+                values = self._compare(task, *(found[f"{task}.vector"][side] for side in where.T))
+            else:
+                values = found[task][where[:, 0]]
+            return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
+
+        return share_out(asks, places, answer, lambda task, where: found[f"{task}.vector"][where[:, 0]])
+
+    def width(self, task: str) -> int:
+        outputs = self.sessions[self.readings[task]].get_outputs()
+        return int(next(output.shape[1] for output in outputs if output.name == f"{task}.vector"))
+
+    def _encode(self, task: str, output: str, sequences: Sequence[TokenSequence]) -> Floats:
+        """One output for every sequence; equal sequences are encoded once."""
+        distinct, places = without_repeats(sequences)
+        return self._outputs(self.readings[task], [output], distinct)[output][places]
+
+    def _outputs(
+        self, reading: Reading, outputs: Sequence[str], sequences: Sequence[TokenSequence]
+    ) -> dict[str, Floats]:
+        """Several outputs of a reading's graph for every sequence, in their order."""
+        groups = list(by_length(sequences, TOKENS))
+        passes = [_run(self.sessions[reading], outputs, pad([sequences[i] for i in group])) for group in groups]
+        back = np.argsort(np.concatenate(groups))
+        return {
+            name: np.concatenate(values)[back] for name, values in zip(outputs, zip(*passes, strict=True), strict=True)
+        }
+
+
+def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
+    """The inputs of a graph: `[n, longest]`, 0 wherever there is no token."""
+    shape = len(sequences), max(len(ids) for ids, _ in sequences)
+    inputs = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    for row, (ids, of_second) in enumerate(sequences):
+        length = len(ids)
+        inputs["input_ids"][row, :length] = ids
+        inputs["attention_mask"][row, :length] = 1
+        inputs["token_type_ids"][row, length - of_second : length] = 1
+    return inputs
+
+
+def _run(session: Any, outputs: Sequence[str], inputs: Mapping[str, NDArray[Any]]) -> list[Any]:
+    """What a graph gives; one that fails, such as on a token it does not know, belongs to another tokenizer."""
+    try:
+        return list(session.run(outputs, inputs))
+    except Exception as error:  # the library's own errors have no common base
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"an ONNX graph fails on these texts ({reason}); export the run again") from None
+
+
+def open_session(file: Path) -> Any:
+    """An `onnxruntime.InferenceSession`."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise UserError(f'{file.parent}: ONNX files need ONNX Runtime; run: pip install "weft[export]"') from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    try:
+        return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library's own errors have no common base
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{file}: cannot be read as an ONNX graph ({reason}); export the run again") from None

@@ -1,0 +1,142 @@
+"""Classification: one of several classes per row."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.foundation.errors import UserError
+from weft.kinds import counted, forms
+from weft.kinds.base import Answer
+from weft.kinds.cells import canonical
+from weft.kinds.forms import Form
+from weft.kinds.labels import Labels
+from weft.kinds.probability import CLOSE, TINY, ProbabilityKind
+from weft.kinds.truth import Predictions, Targets, Truth
+
+
+class Classification(ProbabilityKind):
+    """A target is a class number; a prediction has one probability per class."""
+
+    name = "classification"
+    has_one_class = True
+    default_loss = "cross-entropy"
+    default_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
+    metrics: ClassVar[Mapping[str, Form]] = {
+        "accuracy": forms.of_classes(forms.library("accuracy_score"), counted.accuracy, of_row=forms.all_right),
+        "balanced-accuracy": forms.of_classes(forms.balanced_accuracy, counted.balanced_accuracy),
+        "f1": forms.of_classes(forms.averaged("f1_score", macro=True), counted.averaged(counted.f1, macro=True)),
+        "f1-positive": forms.of_classes(forms.averaged("f1_score"), counted.averaged(counted.f1)),
+        "precision": forms.of_classes(forms.averaged("precision_score"), counted.averaged(counted.precision)),
+        "recall": forms.of_classes(forms.averaged("recall_score"), counted.averaged(counted.recall)),
+        "mcc": forms.of_classes(forms.mcc, counted.mcc),
+        "auc": forms.auc(),
+    }
+    of_one_class = ("f1-positive", "precision", "recall")
+    """the metrics that score only the `positive` class of a binary task"""
+    target_type = np.int64
+    activation = "softmax"
+    reading_code = (
+        "for row in logits.softmax(dim=1):",
+        "    print(model.config.id2label[int(row.argmax())], float(row.max()))",
+    )
+
+    def expected(self, labels: Labels) -> str:
+        return f"one of {self.shown_names(labels)}"
+
+    def counted(self, labels: Labels) -> str:
+        return f"{len(labels.names)} classes"
+
+    def parts(self, cell: str) -> list[str]:
+        return [canonical(cell)]
+
+    def mapped(self, cell: str, names: Mapping[str, str]) -> str:
+        return names.get(canonical(cell), cell)
+
+    def target(self, cell: str, labels: Labels) -> float | None:
+        return self.number(canonical(cell), labels)
+
+    def blank(self, labels: Labels) -> float:  # noqa: ARG002
+        return 0.0
+
+    def count(self, targets: Targets, classes: int) -> NDArray[np.int64]:
+        return np.bincount(targets.astype(np.int64), minlength=classes)
+
+    def divergence(self, one: Tensor, two: Tensor) -> Tensor:
+        """Symmetrized KL divergence: KL(p, q) + KL(q, p)."""
+        p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
+        return ((p - q) * (p.log() - q.log())).sum(dim=1)
+
+    def questions(self, labels: Labels) -> int | None:
+        """One for two classes, where the second class is the positive decision."""
+        return 1 if len(labels.names) == 2 else None
+
+    def decide(self, predictions: Predictions) -> NDArray[np.int64]:
+        """[n] the most probable class"""
+        chosen: NDArray[np.int64] = predictions.argmax(axis=1)
+        return chosen
+
+    def temper(self, predictions: Predictions, temperature: float) -> Predictions:
+        powers = np.log(np.clip(predictions, TINY, 1.0)) / temperature
+        powers = np.exp(powers - powers.max(axis=-1, keepdims=True))
+        shared: Predictions = powers / powers.sum(axis=-1, keepdims=True)
+        return shared
+
+    def truth_probabilities(self, predictions: Predictions, targets: Targets) -> NDArray[np.float64]:
+        true: NDArray[np.float64] = predictions[np.arange(len(targets)), targets.astype(np.int64)]
+        return true
+
+    def confidence(self, predictions: Predictions, targets: Targets) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        return predictions.max(axis=1), self.decide(predictions) == targets
+
+    def majority(self, truth: Truth) -> Predictions:
+        commonest = self.count(truth.targets, truth.classes).argmax()
+        return np.tile(np.eye(truth.classes)[commonest], (len(truth), 1))
+
+    def constant_answer(self, labels: Labels, predictions: Predictions, targets: Targets) -> str | None:
+        chosen = np.unique(self.decide(predictions))
+        return labels.names[int(chosen[0])] if len(chosen) == 1 and len(np.unique(targets)) > 1 else None
+
+    def check_metric(self, labels: Labels, metric: str, key: str) -> None:
+        classes = len(labels.names)
+        if metric == "f1-positive" and classes != 2:
+            raise UserError(
+                f"{key}: 'f1-positive' is for two classes, but the task has {classes}; "
+                "'f1' is the mean over classes, and the report shows the F1 of each"
+            )
+        if metric == "auc" and classes != 2:
+            raise UserError(f"{key}: 'auc' is for two classes, but the task has {classes}")
+        if metric in self.of_one_class and classes == 2 and labels.positive is None:
+            one, two = (f"`positive = {json.dumps(label, ensure_ascii=False)}`" for label in labels.names)
+            raise UserError(f"{key}: {metric!r} needs a positive class; add {one} or {two} to the task")
+
+    def answer(self, labels: Labels, value: Any) -> Answer:
+        best = int(value.argmax())
+        probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
+        return labels.names[best], float(value[best]), probabilities
+
+    def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+        """Total variation distance: half of the sum of absolute differences."""
+        return np.asarray(np.abs(before - after).sum(axis=1) / 2)
+
+    @property
+    def cell_type(self) -> pa.DataType:
+        return pa.string()
+
+    def cells(self, values: Targets, names: Sequence[str]) -> list[str]:
+        return [names[int(number)] for number in values]
+
+    def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> NDArray[np.int64]:
+        number = {name: i for i, name in enumerate(names)}
+        return np.array([number[name] for name in cells], dtype=np.int64)
+
+    def shown(self, names: Sequence[str], answer: Any) -> str:
+        return names[int(answer)]
+
+    def describe_logits(self, labels: Labels) -> str:
+        names = ", ".join(f"`{label}`" for label in labels.names)
+        return f"The softmax of `logits` is the probability of each class: {names}."

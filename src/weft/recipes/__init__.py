@@ -1,0 +1,1 @@
+"""Recipes: the type, the shipped ones, `weft init` for your files, and checks before training."""

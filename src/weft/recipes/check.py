@@ -1,0 +1,219 @@
+"""Checks a run before it starts: rows, labels, plan, time and memory."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+
+from weft.data.dataset import Dataset
+from weft.data.remarks import WARNING
+from weft.foundation.values import Window
+from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.recipe import Recipe
+from weft.schedules.plan import Plan
+from weft.tasks.network import Network
+
+PAYS = 0.6
+"""Fraction of the raw matrix-multiply rate that a training step reaches, for the time estimate."""
+SAMPLED_WINDOWS, COUNTED_WINDOWS = 200, 20_000
+OPEN = (WARNING, "doubt: ")
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class SplitFacts:
+    """Summary of one file of one task."""
+
+    task: str
+    split: str
+    rows: int
+    labels: str
+    median_tokens: int
+    longest: int
+    cut: int
+
+    def __str__(self) -> str:
+        cut = f", {self.cut:,} rows truncated" if self.cut else ""
+        return (
+            f"{self.task} {self.split}: {self.rows:,} rows; {self.labels}; "
+            f"length: median {self.median_tokens} tokens, maximum {self.longest}{cut}"
+        )
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Output of `weft check`."""
+
+    splits: list[SplitFacts]
+    steps: int
+    plan: list[str]
+    seconds: float
+    """estimated time of all steps"""
+    evaluations: int
+    scoring: float
+    """estimated time of all evaluations, in seconds"""
+    parameters: int
+    gigabytes: float
+    remarks: list[str]
+    layouts: list[str]
+    """how csv and tsv files are read, where it is unambiguous; ambiguous files get a remark"""
+
+    @property
+    def questions(self) -> int:
+        """Number of warnings and doubts that a person should resolve."""
+        return sum(remark.startswith(OPEN) for remark in self.remarks)
+
+    def lines(self) -> Iterator[str]:
+        yield from (str(split) for split in self.splits)
+        yield from self.plan
+        yield (
+            f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps; on this machine roughly "
+            f"{duration(self.seconds + self.scoring)} ({duration(self.scoring)} of it for {_times(self.evaluations)}) "
+            f"and {self.gigabytes:.1f} GB of memory"
+        )
+        yield from self.layouts
+        yield from (remark if remark.startswith(OPEN) else f"note: {remark}" for remark in self.remarks)
+
+
+def examine(made: Assembly) -> Findings:
+    """Summarize a run that is built but not trained."""
+    data, network, plan = made.data, made.network, made.plan
+    splits = [
+        facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
+    ]
+    tokens = {name: float(task.train.token_counts().mean()) for name, task in data.items()}
+    return Findings(
+        splits=splits,
+        steps=plan.steps,
+        plan=describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+        seconds=estimate_seconds(network, plan, tokens),
+        evaluations=len(plan.evaluations),
+        scoring=len(plan.evaluations) * estimate_scoring(network, _scored_sets(made)),
+        parameters=sum(p.numel() for p in network.parameters()),
+        gigabytes=estimate_memory(network, plan, tokens) / 1e9,
+        remarks=made.notes,
+        layouts=describe_layouts(data),
+    )
+
+
+def describe_layouts(data: dict[str, TaskData]) -> list[str]:
+    """One line for each file with an unambiguous layout."""
+    files = {dataset.file.source: dataset.file for task in data.values() for dataset in (task.train, task.dev)}
+    return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
+
+
+def _scored_sets(made: Assembly) -> list[Dataset]:
+    """Rows that every evaluation of a run scores."""
+    return [*(task.dev for task in made.data.values()), *made.train_sample().values()]
+
+
+def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
+    """Describe what each phase reads, its learning rate curve, and how often each row is seen."""
+    rates = learning_rates(recipe, plan)
+    lines = []
+    start = 0
+    for number, (phase, end) in enumerate(zip(recipe.resolved_phases(), plan.phase_ends, strict=True)):
+        title = f"phase {number + 1}: " if len(plan.phase_ends) > 1 else ""
+        steps = np.unique(np.linspace(start, end - 1, SAMPLED_WINDOWS).astype(int))
+        reads = Counter(describe_window(plan.window(int(step))) for step in steps)
+        most = " | ".join(text for text, _ in reads.most_common(3))
+        lines.append(
+            f"{title}{phase.schedule.name}, {phase.trainable.name}, {end - start:,} steps; a step reads {most}"
+        )
+        curve = [rates(int(step)) for step in np.linspace(start, end - 1, 40)]
+        lines.append(f"{title}learning rate {sparkline(curve)} up to {max(curve):.3g}")
+        start = end
+    lines.append("each row is seen " + ", ".join(f"{seen:.2f} x in {task}" for task, seen in times_seen(plan, sizes)))
+    return lines
+
+
+def describe_window(window: Window) -> str:
+    """Number of rows of each task in a window."""
+    return ", ".join(f"{window.count(task)} {task}" for task in window.tasks)
+
+
+def times_seen(plan: Plan, sizes: dict[str, int]) -> list[tuple[str, float]]:
+    """Mean number of times a row of each task is seen, counted over all windows or a large sample of them."""
+    steps = np.unique(np.linspace(0, plan.steps - 1, min(plan.steps, COUNTED_WINDOWS)).astype(int))
+    rows: Counter[str] = Counter()
+    for step in steps:
+        for part in plan.window(int(step)).parts:
+            rows[part.task] += len(part.rows)
+    return [(task, rows[task] * plan.steps / len(steps) / size) for task, size in sizes.items()]
+
+
+def sparkline(values: list[float]) -> str:
+    """Draw numbers as a row of block characters, zero at the bottom."""
+    highest = max(values)
+    return "".join(BLOCKS[min(int(value / highest * len(BLOCKS)), len(BLOCKS) - 1)] for value in values)
+
+
+def facts(dataset: Dataset, split: str) -> SplitFacts:
+    """Summarize one file of one task."""
+    counts = dataset.token_counts()
+    return SplitFacts(
+        dataset.task,
+        split,
+        len(dataset),
+        dataset.labels.kind.distribution(dataset.labels, dataset.targets),
+        int(np.median(counts)),
+        int(counts.max()),
+        dataset.cut_rows(),
+    )
+
+
+def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
+    """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows."""
+    sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
+    per_step = np.mean([sum(w.count(task) * tokens[task] for task in w.tasks) for w in sample])
+    weights = layer_weights(network)
+    return float(6 * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
+
+
+def estimate_scoring(network: Network, datasets: list[Dataset]) -> float:
+    """Estimate the seconds of one evaluation: a forward pass over all rows."""
+    tokens = sum(int(dataset.token_counts().sum()) for dataset in datasets)
+    weights = layer_weights(network)
+    return float(2 * weights * tokens / (PAYS * multiply_rate(network.body.shape.width)))
+
+
+def layer_weights(network: Network) -> int:
+    """What a token is multiplied by in all layers; weights that they share count for each."""
+    body = network.body
+    return sum(p.numel() for p in body.layers.parameters()) * body.shape.layers // len(body.layers)
+
+
+def estimate_memory(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
+    """Estimate bytes: weights, gradients and two moments; activations of the largest pass; Python and torch."""
+    sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
+    passes = [sum(len(part.rows) * tokens[part.task] for part in parts) for window in sample for parts in window.micros]
+    shape = network.body.shape
+    # per token and layer: states before and after attention and feed-forward, queries, keys, values, both inner states
+    per_token = shape.layers * (10 * shape.width + 2 * shape.inner)
+    return 16.0 * sum(p.numel() for p in network.parameters()) + 4.0 * max(passes) * per_token + 0.5e9
+
+
+def duration(seconds: float) -> str:
+    """Format an estimated duration in seconds, minutes or hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds" if seconds >= 1.5 else "1 second"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+def _times(evaluations: int) -> str:
+    return "one evaluation" if evaluations == 1 else f"{evaluations} evaluations"
+
+
+@cache
+def multiply_rate(width: int) -> float:
+    """Floating-point operations per second of the matrix multiply that dominates a step; measured once."""
+    a, b = torch.randn(1024, width), torch.randn(width, 4 * width)
+    end, fastest = time.perf_counter() + 0.2, float("inf")
+    while (start := time.perf_counter()) < end:
+        a @ b
+        fastest = min(fastest, time.perf_counter() - start)  # slower rounds measure other load on the machine
+    return 2 * 1024 * width * 4 * width / fastest

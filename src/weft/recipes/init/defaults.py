@@ -1,0 +1,33 @@
+"""The settings that `weft init` writes whatever the labels are, each with the reason that the recipe gives for it."""
+
+BODY = 'body = "packaged:minilm-l6"   # small and quick; any encoder of docs/bodies.md works: a folder or a hub id'
+OPTIMIZER = [
+    "[optimizer]",
+    "lr = 5e-5   # a good start for small bodies; 2e-5 for BERT base",
+    "weight_decay = 0.01",
+    "warmup = 10",
+    "clip = 1.0",
+]
+
+
+def run_settings(fewest_rows: int) -> list[str]:
+    """Keys of the whole run, by the size of the smallest train file."""
+    epochs = 8 if fewest_rows < 1000 else 4 if fewest_rows < 10000 else 2
+    return [
+        BODY,
+        f"epochs = {epochs}   # the smallest train file has {fewest_rows:,} rows: fewer rows, more passes",
+        "max_length = 128   # tokens; `weft check` says how many rows are longer",
+        "dropout = 0.1",
+    ]
+
+
+def task_settings(*, pair: bool) -> list[str]:
+    """Keys of one task, of one text or two."""
+    reading = 'reading = "cross"   # both texts in one sequence: the most accurate; "bi" encodes each once'
+    return [*([reading] if pair else []), 'pooling = "mean"', "batch_size = 16"]
+
+
+def dev_fraction(rows: int) -> str:
+    """The part of a train file that is set aside where there is no dev file."""
+    fraction = 0.2 if rows < 2000 else 0.1
+    return f"dev_fraction = {fraction}   # no dev file was given; rows with equal texts stay on one side"

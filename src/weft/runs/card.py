@@ -1,0 +1,173 @@
+"""The model card: what a person needs to know before using a model, in the hub's format."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from weft.bodies.family import Family
+from weft.data.dataset import Dataset
+from weft.evaluation.bootstrap import Interval, interval, resampled
+from weft.evaluation.scoring import Evaluation
+from weft.foundation.content import toml_text
+from weft.foundation.sanitize import for_code, for_markdown
+from weft.kinds import KINDS
+from weft.kinds.metrics import METRICS, explain, title
+from weft.kinds.truth import Truth
+from weft.tasks.config import ModelConfig
+
+
+def model_card(
+    recipe: ModelConfig,
+    family: Family,
+    evaluation: Evaluation,
+    train: Mapping[str, Dataset],
+    dev: Mapping[str, Dataset],
+) -> str:
+    """README.md of a model folder."""
+    spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
+    parts = [
+        f"---\n{_metadata(recipe, family, evaluation, dev)}\n---\n",
+        f"# {for_markdown(recipe.name)}\n",
+        f"One {family.title} body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
+        f"fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
+        f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
+        f"## Data\n\n{_data(recipe, train, dev)}",
+        f"## Limits\n\n{_limits(recipe)}",
+        f"## How to load it\n\n{_loading(recipe, family)}",
+        f"## Recipe\n\n```toml\n{_public_recipe(recipe)}```\n",
+    ]
+    return "\n".join(parts)
+
+
+def _metadata(recipe: ModelConfig, family: Family, evaluation: Evaluation, dev: Mapping[str, Dataset]) -> str:
+    from huggingface_hub import EvalResult, ModelCardData
+
+    results = [
+        EvalResult(
+            task_type=KINDS[recipe.tasks[task].kind].hub_task,
+            task_name=task,
+            dataset_type=task,
+            dataset_name=f"{task} ({len(dev[task])} dev rows)",
+            dataset_split="dev",
+            metric_type=metric,
+            metric_name=title(metric),
+            metric_value=round(value, 4),
+        )
+        for task, scores in evaluation.scores.items()
+        for metric, value in scores.items()
+        if metric != "n" and value == value
+    ]
+    is_hub = "/" in recipe.body and not Path(recipe.body).is_absolute()
+    data = ModelCardData(
+        model_name=recipe.name,
+        library_name="transformers",
+        base_model=recipe.body if is_hub else None,
+        tags=[
+            "weft",
+            "multi-task",
+            family.model_type,
+            *sorted({KINDS[task.kind].hub_task for task in recipe.tasks.values()}),
+        ],
+        metrics=sorted({result.metric_type for result in results}),
+        eval_results=results or None,
+    )
+    return data.to_yaml().rstrip()
+
+
+def _intervals(task: str, dev: Dataset, evaluation: Evaluation) -> dict[str, Interval | None]:
+    truth, predictions = Truth.of(dev.labels, dev.targets), dev.labels.in_units(evaluation.predictions[task])
+    metrics = [metric for metric in evaluation.scores[task] if metric in METRICS]
+    return {metric: interval(values) for metric, values in resampled(metrics, truth, predictions, task).items()}
+
+
+def _scores(
+    recipe: ModelConfig,
+    evaluation: Evaluation,
+    spans: Mapping[str, Mapping[str, Interval | None]],
+    dev: Mapping[str, Dataset],
+) -> str:
+    lines = ["| task | metric | dev | 95 % interval | random guess | rows |", "| --- | --- | --- | --- | --- | --- |"]
+    for task in recipe.tasks:
+        truth = Truth.of(dev[task].labels, dev[task].targets)
+        for metric, span in spans[task].items():
+            value = evaluation.scores[task][metric]
+            shown = f"{span.low:.3f} to {span.high:.3f}" if span else "–"
+            guess = METRICS[metric].random(truth)
+            score = f"{value:.3f}" if value == value else "–"
+            lines.append(f"| {task} | {title(metric)} | {score} | {shown} | {guess:.3f} | {len(truth)} |")
+    whole = f"{evaluation.overall:.3f}" if math.isfinite(evaluation.overall) else "undefined"
+    positive = {task: name for task in recipe.tasks if (name := recipe.tasks[task].positive) is not None}
+    explained = explain({task: list(own) for task, own in spans.items()}, positive)
+    untrained = ""
+    if evaluation.untrained:
+        named = ", ".join(evaluation.untrained)
+        untrained = f"\n\nNot trained in this run: {named}. The best epoch was chosen by the other tasks."
+    return (
+        "\n".join(lines)
+        + f"\n\nOverall dev score: {whole}.\n\n"
+        + "\n".join(f"- {line}" for line in explained)
+        + untrained
+        + "\n\nIntervals are of 1,000 bootstrap resamples of the dev rows. The scores are of the epoch that "
+        "scored best on these same rows, so they are a little optimistic.\n"
+    )
+
+
+def _data(recipe: ModelConfig, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]) -> str:
+    lines = ["| task | kind | reading | train rows | dev rows | labels |", "| --- | --- | --- | --- | --- | --- |"]
+    for name, task in recipe.tasks.items():
+        labels = dev[name].labels
+        shown = ", ".join(map(for_markdown, labels.names)) if labels.names else f"{labels.low:g} to {labels.high:g}"
+        lines.append(f"| {name} | {task.kind} | {task.reading} | {len(train[name])} | {len(dev[name])} | {shown} |")
+    masked = sorted({kind for task in recipe.tasks.values() for kind in task.data.mask})
+    note = f"\nMasked in all texts before training: {', '.join(masked)}.\n" if masked else ""
+    return "\n".join(lines) + "\n" + note
+
+
+def _limits(recipe: ModelConfig) -> str:
+    lines = [
+        f"- Texts are cut at {recipe.max_length} tokens; of a pair the longer one is cut first.",
+        "- It answers in the labels above, whatever it is asked; texts unlike its training data get an answer too.",
+        "- It repeats the biases of its data and of the body it started from. `weft probe` measures one of them.",
+        "- Its probabilities are calibrated on the dev rows only: expect less of them on other texts."
+        if recipe.calibrate
+        else "- Its probabilities are not calibrated: 0.9 does not mean right nine times in ten.",
+        "- The licences of the data and of the body it started from apply to it.",
+    ]
+    if recipe.body == "packaged:minilm-l6":
+        lines.append(
+            "- The body was trained on Quora duplicates and NLI pairs among others: "
+            "scores on pairs are not comparable with those of BERT base."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _loading(recipe: ModelConfig, family: Family) -> str:
+    first = next(iter(recipe.tasks))
+    second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
+    parts = [part for task in recipe.tasks.values() for part in (task.pooling, task.head, task.chosen_loss)]
+    addresses = sorted({part.use for part in parts if part.use is not None})
+    trust = ", trust_code=True" if addresses else ""
+    needed = f"\nIt needs code that is not in this folder: {', '.join(addresses)}. Read it before you trust it.\n"
+    return f"""```python
+import weft
+
+model = weft.load("."{trust})
+model.predict("{first}", ["..."]{second})
+```
+{needed if addresses else ""}
+`transformers.AutoModel.from_pretrained` opens the same folder as a plain {family.title} body, without the heads.
+"""
+
+
+def _body(recipe: ModelConfig) -> str:
+    return Path(recipe.body).name if Path(recipe.body).is_absolute() else recipe.body
+
+
+def _public_recipe(recipe: ModelConfig) -> str:
+    """The recipe without folders of the machine that trained it."""
+    tasks = {}
+    for name, task in recipe.tasks.items():
+        files = {s: Path(f).name for s in ("train", "dev", "test") if (f := getattr(task.data, s)) is not None}
+        data = task.data if task.data.hub is not None else task.data.model_copy(update=files)
+        tasks[name] = task.model_copy(update={"data": data})
+    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content())

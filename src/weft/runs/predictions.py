@@ -1,0 +1,49 @@
+"""Predictions for the dev rows: predictions/TASK.parquet."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from weft.data.dataset import Dataset
+from weft.evaluation.plane import Plane
+from weft.evaluation.scoring import Evaluation
+from weft.kinds.truth import Predictions
+from weft.runs.folder import answers_in
+
+ROWS_AT_ONCE = 8192
+"""Rows of one write, to bound memory."""
+
+
+def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:
+    """Write TASK.parquet for each task: texts, label, prediction and 2-D PCA of the embedding of every dev row."""
+    for name, dataset in datasets.items():
+        predictions, plane = evaluation.predictions[name], evaluation.planes[name]
+        with pq.ParquetWriter(answers_in(folder, name), _schema(dataset, plane)) as writer:
+            for start in range(0, len(dataset), ROWS_AT_ONCE):
+                rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
+                writer.write_table(pa.table(_columns(dataset, rows, predictions, plane), schema=writer.schema))
+
+
+def _schema(dataset: Dataset, plane: Plane) -> pa.Schema:
+    labels = dataset.labels
+    label = labels.kind.cell_type
+    texts = dict.fromkeys(("text", "text2")[: len(dataset.columns)], pa.string())
+    numbers = [*(f"p_{name}" for name in labels.names), "pca_1", "pca_2"]
+    types = {"row": pa.int64(), **texts, "label": label, "prediction": label, **dict.fromkeys(numbers, pa.float64())}
+    return pa.schema(types, {"pca_explained": json.dumps(plane.explained)})
+
+
+def _columns(dataset: Dataset, rows: range, predictions: Predictions, plane: Plane) -> dict[str, Any]:
+    """Columns of predictions/TASK.parquet for a range of rows."""
+    part = slice(rows.start, rows.stop)
+    targets, predictions = dataset.targets[part], predictions[part]
+    sides = zip(*(dataset.texts(row) for row in rows), strict=True)
+    columns: dict[str, Any] = {"row": list(rows), **dict(zip(("text", "text2"), sides, strict=False))}
+    labels = dataset.labels
+    columns["label"] = labels.kind.cells(labels.in_units(targets), labels.names)
+    columns["prediction"] = labels.kind.cells(labels.kind.decide(labels.in_units(predictions)), labels.names)
+    columns |= {f"p_{label}": predictions[:, i] for i, label in enumerate(labels.names)}
+    return columns | {"pca_1": plane.points[part, 0], "pca_2": plane.points[part, 1]}

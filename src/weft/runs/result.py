@@ -1,0 +1,45 @@
+"""The result of a run: result.json."""
+
+import resource
+
+import torch
+
+from weft.runs.folder import RunFolder
+from weft.runs.records import EvaluationRecord, RunResult, UntrainedScores, read_log
+from weft.tasks.config import ModelConfig
+from weft.tasks.network import Network
+
+
+def run_result(
+    recipe: ModelConfig, run: RunFolder, network: Network, *, seconds: float, tokens: int, planned_steps: int
+) -> RunResult:
+    """Build the result of a run from its log."""
+    records = read_log(run.paths.metrics)
+    evaluations = [record for record in records if isinstance(record, EvaluationRecord)]
+    best = [record for record in evaluations if record.best][-1]
+    before = [record for record in evaluations if record.step == 0]
+    return RunResult(
+        name=recipe.name,
+        seed=recipe.seed,
+        steps=records[-1].step,
+        best_step=best.step,
+        best_epoch=best.epoch,
+        dev=best.dev,
+        overall=best.overall,
+        selection=best.selection,
+        untrained=best.untrained,
+        warnings=best.warnings,
+        before=UntrainedScores(dev=before[0].dev, overall=before[0].overall) if before else None,
+        seconds=round(seconds, 1),
+        tokens=tokens,
+        parameters=sum(p.numel() for p in network.parameters()),
+        peak_memory=_peak_memory(next(network.parameters()).device),
+        planned_steps=planned_steps,
+    )
+
+
+def _peak_memory(device: torch.device) -> int:
+    """Peak memory of this process in bytes; on a GPU, of the GPU's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

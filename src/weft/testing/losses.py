@@ -1,0 +1,81 @@
+"""The contract of a loss."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from weft.foundation.errors import UserError
+from weft.kinds import KINDS
+from weft.kinds.labels import Labels
+from weft.losses.base import Loss, LossOptions
+from weft.nn.heads.base import Bounds
+from weft.testing.configs import check_config, require, require_close
+
+CELLS: tuple[tuple[Labels, tuple[str, ...]], ...] = (
+    (Labels(KINDS["classification"], ("no", "yes")), ("no", "yes", "yes", "no", "yes")),
+    (Labels(KINDS["classification"], ("a", "b", "c", "d")), ("a", "c", "d", "b", "a")),
+    (Labels(KINDS["ordinal"], ("low", "middle", "high")), ("high", "low", "middle", "high", "low")),
+    (Labels(KINDS["multilabel"], ("a", "b", "c")), ("a", "", "b,c", "a,b,c", "c")),
+    (Labels(KINDS["regression"], scaled=True), ("0", "1", "0.25", "0.5", "0.75")),
+)
+"""Labels of every kind, each with the label cells of some rows."""
+BOUNDS: tuple[Bounds, ...] = (None, (-1.0, 1.0), (0.0, 1.0))
+ROWS = len(CELLS[0][1])
+READINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda output: output.softmax(dim=1),
+    "sigmoid": torch.sigmoid,
+    "identity": lambda output: output[:, 0],
+}
+"""Activation -> the function of the logits that `read` must equal."""
+
+
+def check_loss(config: LossOptions) -> None:
+    """Check shape, finiteness, gradients and `read` of a loss.
+
+    For every kind of labels, the config must build a loss or raise a UserError that names the key.
+    """
+    check_config(config)
+    built = 0
+    for (labels, cells), bounds in product(CELLS, BOUNDS):
+        try:
+            loss = config.build(labels, "task", bounds)
+        except UserError as error:
+            require(str(error).startswith("tasks.task.loss: "), f"the error must name the key tasks.TASK.loss: {error}")
+            continue
+        built += 1
+        _check_built(loss, labels, cells, bounds)
+    require(built > 0, f"{type(config).__name__}: rejects every kind of labels")
+
+
+def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bounds) -> None:
+    where = f"{type(loss).__name__} on {labels.kind.name} with {len(labels.names)} names"
+    low, high = bounds or (-3.0, 3.0)
+    generator = torch.Generator().manual_seed(0)
+    output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
+    target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
+    losses = loss(output, torch.from_numpy(target))
+    require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
+    require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")
+    losses.sum().backward()
+    require(
+        output.grad is not None and output.grad.abs().sum() > 0,
+        f"{where}: the gradient of the output is missing or zero",
+    )
+    _check_reading(loss, labels, output.detach(), where)
+    one_each = loss.outputs == (1 if labels.kind.has_numbers else len(labels.names))
+    if bounds is None and loss.activation is not None and one_each:
+        expected = READINGS[loss.activation](output.detach())
+        require_close(loss.read(output.detach()), expected, f"{where}: `read` is not {loss.activation}")
+
+
+def _check_reading(loss: Loss, labels: Labels, output: Tensor, where: str) -> None:
+    reading = loss.read(output)
+    shape = (ROWS,) if labels.kind.has_numbers else (ROWS, len(labels.names))
+    require(reading.shape == shape, f"{where}: `read` returns shape {list(reading.shape)}, expected {list(shape)}")
+    if not labels.kind.has_numbers:
+        require(((reading >= 0) & (reading <= 1)).all(), f"{where}: `read` returns probabilities outside of 0..1")
+        if labels.kind.has_one_class:
+            require_close(reading.sum(1), torch.ones(ROWS), f"{where}: the probabilities of a row do not sum to 1")

@@ -1,0 +1,299 @@
+"""The training loop."""
+
+import math
+import signal
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any, Protocol
+
+from torch import nn
+
+from weft.data.dataset import Dataset
+from weft.evaluation.scoring import Evaluation, dead_heads
+from weft.foundation.errors import Interrupted, RunError
+from weft.foundation.values import Window
+from weft.inference.evaluate import evaluate_network
+from weft.kinds.metrics import overall
+from weft.runs.folder import RunFolder
+from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord
+from weft.schedules.plan import Plan
+from weft.training.checkpoint import Checkpoints, Progress
+from weft.training.distributed import SOLO, Processes
+from weft.training.phases import Rates
+from weft.training.step import Step, StepReport
+from weft.training.trainable import TrainableConfig, set_trainable
+
+ECHO_SECONDS = 5.0
+"""a signal that follows within this time is a duplicate, if several processes run"""
+
+
+class TrainListener(Protocol):
+    """Callbacks of the training loop, for the terminal and for tests."""
+
+    def started(self, progress: Progress, steps: int) -> None:
+        """Called before the first step."""
+
+    def stepped(self, step: int, report: StepReport, seconds: float) -> None:
+        """Called after each step."""
+
+    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
+        """Called after each evaluation."""
+
+    def noted(self, message: str) -> None:
+        """Called with each warning."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """The course of a run: windows, learning rates and trainable parameters."""
+
+    plan: Plan
+    """the windows of all steps"""
+    rates: Rates
+    """the learning rate of each step"""
+    modes: Sequence[TrainableConfig]
+    """trainable parameters of each phase"""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Evaluation during training, and early stopping."""
+
+    dev: Mapping[str, Dataset]
+    """dev rows of each task"""
+    train_sample: Mapping[str, Dataset]
+    """train rows that are scored too, to show overfitting; can be empty"""
+    untrained: Collection[str]
+    """tasks without batches: they are scored, but do not count in the selection of the best checkpoint"""
+    patience: int | None
+    """evaluations without improvement after which the run stops; None disables early stopping"""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where and when a run is saved."""
+
+    run: RunFolder
+    """the run folder"""
+    settings: dict[str, Any]
+    """settings that must equal those of a checkpoint to resume from it"""
+    every_steps: int
+    """steps between checkpoints; one is also written at the end of each epoch"""
+    save_best: Callable[[Evaluation], None]
+    """writes the model and the predictions of the best evaluation so far"""
+
+
+class Trainer:
+    """Runs a plan to its end, from the last checkpoint if there is one."""
+
+    def __init__(
+        self,
+        step: Step,
+        course: Course,
+        scoring: Scoring,
+        saving: Saving,
+        listener: TrainListener,
+        processes: Processes = SOLO,
+    ) -> None:
+        self.network = step.network
+        self.step = step
+        self.plan = course.plan
+        self.course = course
+        self.scoring = scoring
+        self.run = saving.run
+        self.saving = saving
+        self.listener = listener
+        self.processes = processes
+        self._phase: int | None = None
+        state = nn.ModuleDict({"network": step.network, "weighting": step.weighting, "penalties": step.penalties})
+        self.checkpoints = Checkpoints(saving.run.paths.checkpoints, state, step.optimizer, saving.settings)
+        self.progress = Progress()
+        self._saved_at = -1
+
+    def fit(self) -> Progress:
+        """Train, evaluate and write checkpoints until the plan ends or early stopping applies."""
+        self._restore()
+        progress = self.progress
+        self.listener.started(progress, self.plan.steps)
+        clock = time.perf_counter()
+        with _stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
+            while True:
+                if progress.step in self.plan.evaluations and self._not_yet_evaluated():
+                    self._evaluate(progress.seconds + time.perf_counter() - clock)
+                must_stop = self.processes.any(asked_to_stop())
+                if progress.step != self._saved_at and (self._is_due_for_checkpoint() or must_stop):
+                    now = time.perf_counter()
+                    progress.seconds, clock = progress.seconds + now - clock, now
+                    self._checkpoint()
+                # a collective operation after every checkpoint: no process exits while rank 0 writes it
+                has_waited_enough = self.processes.any(self._has_waited_enough())
+                if progress.step == self.plan.steps or has_waited_enough:
+                    return progress
+                if must_stop:
+                    raise Interrupted
+                self._advance(progress.seconds + time.perf_counter() - clock)
+
+    def _advance(self, seconds: float) -> None:
+        progress = self.progress
+        window = self.plan.window(progress.step)
+        lr = self.course.rates(progress.step)
+        self._enter_phase(self.plan.phase(progress.step))
+        self.network.train()
+        if progress.step + 1 < self.plan.steps:
+            self.step.prepare(self.plan.window(progress.step + 1))
+        report = self.step(window, lr, self.course.rates.share(progress.step))
+        progress.step += 1
+        progress.tokens += report.tokens
+        self.run.log(
+            StepRecord(
+                step=progress.step,
+                epoch=self.plan.epoch(window.step),
+                losses=report.losses,
+                regularizers=report.terms,
+                lr=lr,
+                norm=report.norm,
+                tokens=report.tokens,
+                weights=report.slopes,
+                rows=_fingerprint(window),
+                seconds=round(seconds, 3),
+            )
+        )
+        if report.conflicts is not None:
+            self.run.log(ConflictsRecord(step=progress.step, **vars(report.conflicts)))
+        self.listener.stepped(progress.step, report, seconds)
+
+    def _enter_phase(self, number: int) -> None:
+        if number != self._phase:
+            set_trainable(self.network, self.course.modes[number])
+            self._phase = number
+
+    def _evaluate(self, seconds: float) -> None:
+        if not self.processes.leads:
+            return
+        progress = self.progress
+        evaluation = self._selected(evaluate_network(self.network, self.scoring.dev, progress.step, self.step.device))
+        train = None
+        if self.scoring.train_sample:
+            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device)
+        # Untrained heads are scored but never saved as the best. An undefined score ranks last.
+        worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
+        is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
+        if is_best:
+            progress.best_step, progress.best_score, progress.waited = progress.step, worth, 0
+            self.saving.save_best(evaluation)
+        elif progress.step > 0:
+            progress.waited += 1
+        # untrained heads give constant predictions, which needs no warning
+        trained = {name: dataset for name, dataset in self.scoring.dev.items() if name not in self.scoring.untrained}
+        warnings = dead_heads(evaluation, trained) if progress.step > 0 else []
+        self.run.log(
+            EvaluationRecord(
+                step=progress.step,
+                epoch=self.plan.epoch(progress.step - 1) if progress.step else 0,
+                dev=evaluation.scores,
+                overall=evaluation.overall,
+                selection=evaluation.selection,
+                untrained=evaluation.untrained,
+                losses=evaluation.losses,
+                train=None if train is None else train.scores,
+                train_losses=None if train is None else train.losses,
+                best=is_best,
+                warnings=tuple(warnings),
+                seconds=round(seconds, 3),
+            )
+        )
+        self.listener.evaluated(evaluation, is_best)
+        for warning in warnings:
+            self.listener.noted(warning)
+
+    def _selected(self, evaluation: Evaluation) -> Evaluation:
+        """Add the score that selects the best checkpoint. If no task is known to train, all tasks count."""
+        untrained = tuple(task for task in evaluation.scores if task in self.scoring.untrained)
+        counted = [task for task in evaluation.scores if task not in untrained] or list(evaluation.scores)
+        primary = {task: self.network.task(task).primary for task in counted}
+        return replace(evaluation, selection=overall(evaluation.scores, primary), untrained=untrained)
+
+    def _checkpoint(self) -> None:
+        self._saved_at = self.progress.step
+        if not self.processes.leads:
+            return
+        self.progress.metrics_bytes = self.run.metrics_size()
+        self.progress.loss_scale = self.step.scaler.state_dict()
+        self.checkpoints.save(self.progress)
+
+    def _restore(self) -> None:
+        with self.processes.agreement():
+            found, warnings = self.checkpoints.load_latest()
+            for warning in warnings:
+                self.listener.noted(warning)
+            if found is not None:
+                self.progress = found
+                self.step.scaler.load_state_dict(found.loss_scale)
+                self._saved_at = found.step
+            if self.processes.leads:
+                self.run.cut_metrics(self.progress.metrics_bytes)
+        steps = self.processes.each(self.progress.step)
+        if len(set(steps)) > 1:
+            with self.processes.agreement():
+                raise RunError(
+                    f"{self.run.paths.checkpoints}: the processes of this run found different checkpoints "
+                    f"(steps {', '.join(map(str, steps))}, by process); "
+                    "the run folder must be on a disk that all processes share"
+                )
+
+    def _not_yet_evaluated(self) -> bool:
+        """Whether the current step lacks its evaluation. A checkpoint is written after it, so a resumed run has it."""
+        return self.progress.step != self._saved_at
+
+    def _is_due_for_checkpoint(self) -> bool:
+        step = self.progress.step
+        due = step in self.plan.epoch_ends or step == self.plan.steps or step % self.saving.every_steps == 0
+        return due and step > 0
+
+    def _has_waited_enough(self) -> bool:
+        return self.scoring.patience is not None and self.progress.waited >= self.scoring.patience
+
+
+def _fingerprint(window: Window) -> str:
+    """Return a checksum of the rows of a step: equal runs log equal checksums."""
+    check = 0
+    for part in window.parts:
+        check = zlib.crc32(part.rows.tobytes(), zlib.crc32(part.task.encode(), check))
+    return f"{check:08x}"
+
+
+@contextmanager
+def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
+    """Handle Ctrl-C and SIGTERM: the first stops the loop after the current step, the second stops it immediately.
+
+    With `echoes`, a signal within `ECHO_SECONDS` is a duplicate: torchrun forwards signals that the terminal has sent
+    to all processes already.
+    """
+    asked: list[float] = []
+    before: dict[int, Any] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if asked and echoes and time.monotonic() - asked[0] < ECHO_SECONDS:
+            return
+        if asked:
+            previous = before[number]
+            if callable(previous):
+                previous(number, frame)
+            else:
+                raise KeyboardInterrupt
+        asked.append(time.monotonic())
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, note)
+    except ValueError:
+        pass  # signal handlers can only be set in the main thread
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)

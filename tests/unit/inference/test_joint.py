@@ -1,0 +1,66 @@
+"""Many questions at once have the answers that each has alone, by both engines."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from tests.exported import SECONDS, TEXTS, write_model
+from weft.export import export
+from weft.inference.joint import Ask
+
+TASKS = {
+    "mood": {"like": "sentiment", "pooling": "mean"},
+    "bad": {"like": "sentiment"},
+    "same": {"like": "paraphrase"},
+    "alike": {"like": "paraphrase", "reading": "bi", "pooling": "mean"},
+    "near": {"like": "similarity"},
+}
+
+
+@pytest.fixture(scope="module", params=["torch", "onnx"])
+def model(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> weft.Model:
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "torch":
+        return weft.load(write_model(tiny, folder, TASKS), "cpu")
+    own = {name: task for name, task in TASKS.items() if name != "same"}  # every graph takes seconds to trace
+    torch_folder = write_model(tiny, folder, own)
+    export(torch_folder, "onnx", folder / "onnx")
+    return weft.load(folder / "onnx")
+
+
+def test_many_questions_at_once(model: weft.Model) -> None:
+    asks, alone = [], []
+    for start in range(0, 9, 3):  # several who ask of the same tasks, with texts that repeat
+        for task in model.tasks:
+            seconds = None if task in ("mood", "bad") else SECONDS[start : start + 4]
+            rows = model.rows(task, TEXTS[start : start + 4], seconds)
+            asks.append(Ask(task, rows))
+            alone.append(model.engine.answers(task, rows))
+            sequences = model.texts_alone(task, TEXTS[start : start + 2])
+            asks.append(Ask(task, [[sequence] for sequence in sequences], vectors=True))
+            alone.append(model.engine.vectors(task, sequences))
+    found = model.engine.together(asks)
+    for one, other, ask in zip(found, alone, asks, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, atol=1e-5, err_msg=str(ask.task))
+
+
+def test_equal_sequences_are_encoded_once(model: weft.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One text for two tasks of a reading is one sequence for the body."""
+    from weft.inference import joint, onnx_engine
+
+    seen: list[int] = []
+
+    def watched(sequences, *rest):  # type: ignore[no-untyped-def]
+        seen.append(len(sequences))
+        return by_length(sequences, *rest)
+
+    by_length = joint.by_length
+    for module in (joint, onnx_engine):
+        monkeypatch.setattr(module, "by_length", watched)
+    asks = [Ask(task, model.rows(task, TEXTS[:3])) for task in ("mood", "bad")]
+    asks.append(Ask("mood", asks[0].rows, vectors=True))
+    model.engine.together(asks)
+    assert seen == [3]

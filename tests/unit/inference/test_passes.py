@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny import recipe
+from weft.build import read_data
+from weft.data import dataset
+from weft.data.tokenizer import Tokenizer
+from weft.inference import passes
+from weft.inference.passes import answers, by_length, run_over
+from weft.tasks.building import build_network
+
+
+def test_groups_hold_every_sequence_once_within_the_budget() -> None:
+    sequences = [(np.zeros(length, dtype=np.int64), 0) for length in (9, 3, 30, 1, 4, 4, 12)]
+    groups = list(by_length(sequences, tokens=13))
+    assert sorted(i for group in groups for i in group) == list(range(7))
+    for group in groups:
+        assert len(group) == 1 or sum(len(sequences[i][0]) for i in group) <= 13
+
+
+def test_answers_do_not_depend_on_company_or_order(tiny: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    data = read_data(recipe(tiny), Tokenizer.load(tiny / "body"))
+    network = build_network(recipe(tiny), {name: d.labels for name, d in data.items()}, tiny / "body")
+    device = torch.device("cpu")
+    for name, task in data.items():
+        rows = [task.dev.sequences(i) for i in range(len(task.dev))]
+        rows += rows[:3]  # repeated texts are encoded once
+        together = answers(network, name, rows, device)
+        alone = np.concatenate([answers(network, name, [row], device) for row in rows])
+        np.testing.assert_allclose(together, alone, atol=1e-6)
+        monkeypatch.setattr(passes, "TOKENS", 20)
+        np.testing.assert_allclose(answers(network, name, rows[::-1], device)[::-1], alone, atol=1e-6)
+    network.train()
+    answers(network, "sentiment", [data["sentiment"].dev.sequences(0)], device)
+    assert network.training
+
+
+def test_a_set_in_parts_is_the_set(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = read_data(recipe(tiny), Tokenizer.load(tiny / "body"))
+    network = build_network(recipe(tiny), {name: d.labels for name, d in data.items()}, tiny / "body")
+    for task in data.values():
+        whole = run_over(network, task.dev, torch.device("cpu"))
+        monkeypatch.setattr(dataset, "PART", 5)
+        parts = run_over(network, task.dev, torch.device("cpu"))
+        monkeypatch.undo()
+        np.testing.assert_allclose(parts.predictions, whole.predictions, atol=1e-6)
+        assert parts.loss == pytest.approx(whole.loss, abs=1e-6)
+        assert parts.plane.points.shape == whole.plane.points.shape
