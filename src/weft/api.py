@@ -1,4 +1,4 @@
-"""From Python in one call: training, and answers for files."""
+"""High-level Python API: train a recipe, predict or embed a file."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from weft.training.step import StepReport
 
 
 class Quiet:
-    """A listener that says nothing."""
+    """Listener that ignores all events."""
 
     def started(self, progress: Progress, steps: int) -> None: ...
     def stepped(self, step: int, report: StepReport, seconds: float) -> None: ...
@@ -48,15 +48,15 @@ def train(
     listener: TrainListener | None = None,
     progress: bool = True,
 ) -> Model:
-    """Train a recipe (a file, a shipped name, a dictionary or a Recipe) into the folder `out` and load the result.
+    """Train a recipe, write the run to the folder `out` and return the loaded model.
 
-    `data` gives rows instead of files, `{"stars": {"train": frame, "dev": frame2}}`: data frames of pandas or polars,
-    Arrow tables, data sets, dictionaries of columns or lists of dictionaries, in the columns that the recipe names.
-    `settings` are overrides such as `["optimizer.lr=3e-5"]`; `steps` is a budget of optimizer steps;
-    `allow_trackers` are the addresses that the recipe may send its log to. `trust_code` allows the
-    recipe to name code of your own by `use`, which is imported. In a terminal and in a notebook a
-    progress bar, notes and scores are shown, unless `progress` is False or a `listener` takes their
-    place. In a script that torchrun starts, all of its processes train one run together.
+    `recipe` is a file, the name of a built-in recipe, a dictionary or a Recipe.
+    `data` passes tables instead of files, for example `{"stars": {"train": frame, "dev": frame2}}`: pandas or polars
+    data frames, Arrow tables, data sets, dictionaries of columns or lists of dictionaries, with the columns named in
+    the recipe. `settings` are overrides such as `["optimizer.lr=3e-5"]`. `steps` is the budget of optimizer steps.
+    `allow_trackers` lists the addresses that the recipe may send its log to. `trust_code` allows the recipe to import
+    your own code, named by `use`. A terminal or notebook shows a progress bar, notes and scores, unless `progress` is
+    False or a `listener` is given. In a script started by torchrun, all processes train one run together.
     """
     frames = frames_of(data or {})
     given = {task: list(own) for task, own in frames.items()}
@@ -95,7 +95,7 @@ def train(
 
 
 def _watcher(progress: bool) -> TrainListener:
-    """Something to look at where somebody looks: in a terminal or a notebook, not in a log."""
+    """Return a progress display in a terminal or notebook, otherwise a silent listener."""
     console = SafeConsole()
     return Watcher(console) if progress and (console.is_jupyter or sys.stdout.isatty()) else Quiet()
 
@@ -115,11 +115,12 @@ def predict_file(
     trust_code: bool = False,
     listener: job.BulkListener | None = None,
 ) -> int:
-    """Answer for every row of a file of any size, as `weft predict --input --output`; returns the number of rows.
+    """Write predictions for every row of a file of any size and return the number of rows.
 
-    `task` is one task, several, or None for all, which are answered in one pass. `keep_columns` are the columns of the
-    input that pass through to the output, all by default, `[]` for none. `on_empty` is "error", "skip" or "keep";
-    defaults to the rule of each task. `trust_code` allows the model to name code, which is imported.
+    Equivalent to `weft predict --input --output`. `task` is one task, several tasks, or None for all tasks; several
+    tasks share one pass. `keep_columns` are the input columns copied to the output. Defaults to all columns; `[]` keeps
+    none. `on_empty` is "error", "skip" or "keep". Defaults to the rule of each task. `trust_code` allows the code that
+    the model names to be imported.
     """
     require_writable(Path(output))
     tasks = (task,) if isinstance(task, str) else None if task is None else tuple(task)
@@ -143,7 +144,7 @@ def embed_file(
     trust_code: bool = False,
     listener: job.BulkListener | None = None,
 ) -> int:
-    """A vector for every row, as `weft embed`; returns the number of rows."""
+    """Write an embedding for every row of a file, like `weft embed`, and return the number of rows."""
     require_writable(Path(output), VECTOR_ENDINGS)
     work = Vectors(task, on_empty)
     asked = job.BulkJob(

@@ -1,1 +1,1 @@
-"""The encoder: its layers, its weights on disk, and where it is found."""
+"""The encoder: layers, weight files and body lookup."""

@@ -1,4 +1,4 @@
-"""ALBERT: one set of weights for all layers, and embeddings of another width."""
+"""ALBERT: all layers share one set of weights, and the embeddings have a different width."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ class AlbertShape(BodyShape):
 
 
 class Albert(Family):
-    """Lan et al., "ALBERT", 2020. Dropout also comes after the feed-forward part, as in the authors' code."""
+    """Lan et al., "ALBERT", 2020. Dropout also follows the feed-forward block, as in the authors' code."""
 
     title = "ALBERT"
     model_type = "albert"

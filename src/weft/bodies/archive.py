@@ -1,4 +1,4 @@
-"""Tensors from torch's old archive, `pytorch_model.bin`, which may hold less than it says, or code."""
+"""Safe loading of `pytorch_model.bin`, torch's old format, which may be inconsistent or contain code."""
 
 import warnings
 import zipfile
@@ -13,13 +13,13 @@ KEPT = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def load_archive(path: Path) -> dict[str, Tensor]:
-    """ProbabilityKind tensors on the CPU; never runs code that the archive holds."""
+    """Load the named tensors of an archive on the CPU. Code in the archive is never run."""
     _require_plain(path)
     try:
-        with warnings.catch_warnings():  # torch's hints are for programmers
+        with warnings.catch_warnings():  # torch's warnings are meant for developers
             warnings.simplefilter("ignore")
             loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # whatever a damaged or hostile archive makes torch raise
+    except Exception:  # a damaged or malicious archive can make torch raise anything
         raise UserError(
             f"{path}: cannot be read as plain tensors. It is damaged, or holds code, which weft never runs; "
             "get the body as model.safetensors"
@@ -33,9 +33,9 @@ def load_archive(path: Path) -> dict[str, Tensor]:
 
 
 def _require_plain(path: Path) -> None:
-    """torch writes its archives uncompressed, so what they hold is never larger than the file."""
+    """Reject compressed archives: torch does not compress, so the content is never larger than the file."""
     if not zipfile.is_zipfile(path):
-        return  # the format before that: numbers follow each other in the file
+        return  # the format before zip archives stores its values contiguously
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -47,7 +47,7 @@ def _require_plain(path: Path) -> None:
 
 
 def require_held(tensors: dict[str, Tensor], file: Path) -> None:
-    """Tensors that share their numbers would need more memory than the file has bytes; and numbers must be floats."""
+    """Reject tensors that are not floats, and tensors with shared storage that need more memory than the file size."""
     for name, tensor in tensors.items():
         if tensor.dtype not in KEPT:
             raise UserError(f"{file}: {name} holds {tensor.dtype}, expected floats of 16, 32 or 64 bits")

@@ -1,13 +1,13 @@
-"""Attention of packed sequences to themselves.
+"""Self-attention for packed sequences.
 
-Sequences of equal length form a group, wherever they lie among the tokens; inside a group attention is a few batched
-products that need neither padding nor a mask. All tokens move into the order of their groups and back by one gather
-each, and what does not care where a group ends (dropout) runs once over all of them.
+Sequences of equal length form a group, regardless of their order in the batch. Within a group, attention is a few
+batched matrix products that need neither padding nor a mask. One gather reorders all tokens by group and another one
+restores their order. Operations that do not depend on group boundaries (dropout) run once over all groups.
 
-A family may add a bias to the scores of each group: a window, a table of relative positions, or something that
-depends on queries and keys.
+A family can add a bias to the scores of each group: a window, a table of relative positions, or a term that depends
+on queries and keys.
 
-Shapes: t tokens, h heads, d numbers a head; a group has b = sequences x heads blocks of length l.
+Shapes: t tokens, h heads, d dimensions per head; a group has b = sequences x heads blocks of length l.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from weft.bodies.dropout import kept
 from weft.foundation.values import Encoded
 
 Bias = Callable[[int, Tensor, Tensor], Tensor | None]
-"""(number of the group, its queries and keys `[n, h, l, d]`) -> what is added to its scores, broadcastable to
-`[n, h, l, l]`; None for nothing"""
+"""(index of the group, its queries and keys `[n, h, l, d]`) -> bias added to its scores, broadcastable to
+`[n, h, l, l]`, or None for no bias."""
 
 
 def attention(
     qkv: Tensor, groups: "Groups", dropout: float, bias: Bias | None = None, scale: float | None = None
 ) -> Tensor:
-    """Queries, keys and values `[t, 3 h d]` -> context `[t, h d]`; `scale` of the scores defaults to `d ** -0.5`."""
+    """Map queries, keys and values `[t, 3 h d]` to the context `[t, h d]`. `scale` defaults to `d ** -0.5`."""
     parts: Tensor = _Enter.apply(qkv, groups)  # type: ignore[no-untyped-call]
     queries, keys, values = map(groups.blocks, parts)
     scale = parts.shape[2] ** -0.5 if scale is None else scale
@@ -56,14 +56,14 @@ def attention(
 
 
 class Groups:
-    """Where each head of each token stands when sequences of equal length lie together."""
+    """Index that reorders the heads of all tokens so that sequences of equal length are adjacent."""
 
     def __init__(self, encoded: Encoded, heads: int) -> None:
         lengths = np.array(encoded.lengths)
         starts = lengths.cumsum() - lengths
         self.heads = heads
         self.sizes: list[tuple[int, int]] = []
-        """(b, l) of each group"""
+        """(b, l) of each group."""
         rows = []
         for length in np.unique(lengths):
             first = starts[lengths == length]
@@ -74,34 +74,34 @@ class Groups:
         self._device = encoded.ids.device
         self._ways: dict[int, tuple[Tensor, Tensor]] = {}
         self.squares = [b * length * length for b, length in self.sizes]
-        """numbers in the attention weights of each group"""
+        """Number of attention weights in each group."""
 
     def enter(self, packed: Tensor, parts: int) -> Tensor:
-        """`[t, parts h d] -> [parts, t h, d]` in the order of groups: sequence, head, position"""
+        """Reorder `[t, parts h d]` to `[parts, t h, d]`, in group order: sequence, head, position."""
         width = packed.shape[1] // parts // self.heads
         return packed.reshape(-1, width).index_select(0, self._way(parts)[0]).view(parts, -1, width)
 
     def leave(self, grouped: Tensor) -> Tensor:
-        """The way back."""
+        """Invert `enter`."""
         parts, rows, width = grouped.shape
         return grouped.view(-1, width).index_select(0, self._way(parts)[1]).view(rows // self.heads, -1)
 
     def blocks(self, rows: Tensor) -> list[Tensor]:
-        """`[t h, d]` -> one `[b, l, d]` for each group"""
+        """Split `[t h, d]` into one `[b, l, d]` per group."""
         pieces = rows.split([b * length for b, length in self.sizes])
         return [piece.view(b, length, -1) for piece, (b, length) in zip(pieces, self.sizes, strict=True)]
 
     def by_head(self, block: Tensor) -> Tensor:
-        """`[b, l, ...] -> [sequences, heads, l, ...]`"""
+        """Reshape `[b, l, ...]` to `[sequences, heads, l, ...]`."""
         return block.view(-1, self.heads, *block.shape[1:])
 
     def weights(self, flat: Tensor) -> list[Tensor]:
-        """A flat tensor of all attention weights -> one `[b, l, l]` for each group"""
+        """Split a flat tensor of all attention weights into one `[b, l, l]` per group."""
         pieces = flat.split(self.squares)
         return [piece.view(b, length, length) for piece, (b, length) in zip(pieces, self.sizes, strict=True)]
 
     def _way(self, parts: int) -> tuple[Tensor, Tensor]:
-        """Row numbers into the order of groups, and out of it."""
+        """Return the row indices that map to group order, and their inverse."""
         if parts not in self._ways:
             tokens, heads = np.divmod(self._rows, self.heads)
             way = np.concatenate([(tokens * parts + part) * self.heads + heads for part in range(parts)])
@@ -112,7 +112,7 @@ class Groups:
 
 
 class _Enter(torch.autograd.Function):
-    """The way into the order of groups, whose gradient is the way back: autograd would add rows up one by one."""
+    """`Groups.enter` with `Groups.leave` as its gradient: autograd would accumulate rows one by one."""
 
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, groups: Groups) -> Tensor:
@@ -125,7 +125,7 @@ class _Enter(torch.autograd.Function):
 
 
 class _Leave(torch.autograd.Function):
-    """The way back, of one part."""
+    """`Groups.leave` for one part, with `Groups.enter` as its gradient."""
 
     @staticmethod
     def forward(ctx: Any, context: Tensor, groups: Groups) -> Tensor:
@@ -138,8 +138,11 @@ class _Leave(torch.autograd.Function):
 
 
 class _OnCpu(torch.autograd.Function):
-    """Written out: torch's fused kernel cannot drop attention weights on a CPU, and autograd's bookkeeping for
-    hundreds of small products costs more than the products."""
+    """Attention on a CPU with an explicit backward pass.
+
+    torch's fused kernel does not support dropout of attention weights on a CPU, and autograd's overhead for hundreds of
+    small products exceeds the cost of the products.
+    """
 
     @staticmethod
     def forward(ctx: Any, parts: Tensor, groups: Groups, dropout: float, scale: float, *added: Tensor | None) -> Tensor:

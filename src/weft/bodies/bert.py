@@ -1,4 +1,4 @@
-"""BERT, and everything with its layers: MiniLM, e5, bge and others."""
+"""BERT, and models with the same layers: MiniLM, e5, bge and others."""
 
 from typing import ClassVar
 

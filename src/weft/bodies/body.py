@@ -1,4 +1,4 @@
-"""A body of any family, top to bottom: embeddings, layers, and what some families have besides.
+"""A body of any family: embeddings, layers, and optional modules of some families.
 
 Shapes: t tokens, n sequences, l positions, w width.
 """
@@ -14,7 +14,7 @@ from weft.foundation.values import Encoded
 
 
 class Body(nn.Module):
-    """Embeddings, layers and, where the family has one, its own pooler (a tanh layer on the first token)."""
+    """Embeddings, layers and, if the family has one, its pooler (a tanh layer on the first token)."""
 
     def __init__(self, shape: BodyShape) -> None:
         super().__init__()
@@ -22,33 +22,36 @@ class Body(nn.Module):
         self.family = FAMILIES[shape.model_type]
         self.embeddings = self.family.embeddings(shape)
         self.layers = nn.ModuleList(self.family.layers(shape))
-        """one module for each set of weights: a single one if all layers share theirs"""
+        """One module per set of weights; a single module if all layers share their weights."""
         self.relative = self.family.relative(shape)
         self.final = self.family.final(shape)
         self.pooler = nn.Linear(shape.width, shape.width) if self.family.has_pooler else None
         self.recompute = False
-        """whether layers are computed again in the backward pass instead of being kept (less memory, more time)"""
+        """Whether to use activation checkpointing: recompute layers in the backward pass (less memory, more time)."""
         self.apply(_initialize)
 
     @property
     def has_segments(self) -> bool:
-        """Whether token types tell the two texts of a pair apart."""
+        """Whether token types distinguish the two texts of a pair."""
         return self.shape.segments > 1
 
     def leave_segments_out(self) -> None:
-        """Give every token type 0, of the second text too. Its pretrained vector stays: all texts were read with it."""
+        """Use token type 0 for all tokens, including the second text.
+
+        The pretrained embedding of type 0 is still added: all texts were encoded with it.
+        """
         self.embeddings.use_segments = False
 
     def embed(self, encoded: Encoded) -> Tensor:
-        """[t, w], what enters the first layer"""
+        """Return the input of the first layer, [t, w]."""
         embedded: Tensor = self.embeddings(encoded.ids, encoded.positions, encoded.segments)
         return embedded
 
     def encode(self, embedded: Tensor, encoded: Encoded, read: Tensor | None = None) -> tuple[Tensor, ...]:
-        """layers + 1 tensors [t, w]: the embeddings, then each layer's output
+        """Return layers + 1 tensors [t, w]: the embeddings, then the output of each layer.
 
-        `read` names the tokens whose last state will be looked at. That of others is zero and costs nothing, which
-        saves most of a layer where tasks look at first tokens only.
+        `read` holds the indices of the tokens whose last hidden state is used. The last state of all other tokens is
+        zero. This saves most of a layer if the tasks use first tokens only.
         """
         return self._layers(embedded, Packed(encoded, self.shape.heads), read)
 
@@ -56,7 +59,7 @@ class Body(nn.Module):
         return self.encode(self.embed(encoded), encoded, read)
 
     def padded(self, ids: Tensor, mask: Tensor, segments: Tensor) -> tuple[Tensor, ...]:
-        """The same for `[n, l]` inputs, where `mask` is 1 for real tokens and 0 for padding: [n, l, w] each."""
+        """Like `forward`, for padded `[n, l]` inputs: return [n, l, w] tensors. `mask` is 0 for padding, else 1."""
         layout = Padded(mask, self.shape.heads)
         return self._layers(self.embeddings(ids, layout.positions, segments), layout)
 
@@ -78,7 +81,7 @@ class Body(nn.Module):
 
 
 def _initialize(module: nn.Module) -> None:
-    """BERT's own start: normal weights with deviation .02, zero biases."""
+    """Initialize as BERT does: normal weights with standard deviation 0.02, zero biases."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=0.02)
     if isinstance(module, nn.Linear) and module.bias is not None:

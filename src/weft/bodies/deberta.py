@@ -1,10 +1,10 @@
-"""DeBERTa-v2 and v3: attention to content and to relative positions, each on its own.
+"""DeBERTa-v2 and v3: disentangled attention to content and to relative positions.
 
 The score of query i and key j is `(q_i·k_j + q_i·K[i - j] + k_j·Q[i - j]) / sqrt(3 d)`: content to content, content to
 position (c2p) and position to content (p2c). K and Q are projections of one table of relative positions that all layers
-share. Distances beyond half of the buckets share buckets by their logarithm.
+share. Distances beyond half of the buckets are bucketed on a log scale.
 
-Shapes: n sequences, h heads, l positions, d numbers a head, r relative positions that a pass can meet.
+Shapes: n sequences, h heads, l positions, d dimensions per head, r relative positions that can occur in a pass.
 """
 
 from collections.abc import Mapping
@@ -30,26 +30,29 @@ from weft.foundation.errors import UserError
 class DebertaShape(BodyShape):
     embedding_width: int = 768
     absolute: bool = False
-    """whether absolute positions are added to the embeddings, too"""
+    """Whether absolute position embeddings are also added."""
     farthest: int = 512
-    """distance from which on all are one"""
+    """Distances from this value on share one bucket."""
     buckets: int = 256
-    """of each direction; 0 for one bucket a distance"""
+    """Number of buckets per direction; 0 for one bucket per distance."""
     c2p: bool = True
     p2c: bool = True
     shares_projections: bool = True
-    """whether relative positions go through the layers' own query and key projections"""
+    """Whether relative positions use the query and key projections of the layers."""
     norms_relative: bool = True
 
     @property
     def span(self) -> int:
-        """rows of the table for each direction"""
+        """Number of table rows per direction."""
         return self.buckets or self.farthest
 
 
 class RelativePositions(nn.Module):
-    """What all layers of a pass share: the table's rows `[r, w]` for the distances in it, and of each group `[l, l]`
-    which row stands for the distance of a query and a key."""
+    """Relative position tensors shared by all layers of a pass.
+
+    These are the table rows `[r, w]` for the distances that occur, and for each group the row index `[l, l]` of every
+    query-key distance.
+    """
 
     def __init__(self, shape: DebertaShape) -> None:
         super().__init__()
@@ -60,7 +63,7 @@ class RelativePositions(nn.Module):
     def forward(self, layout: TokenLayout) -> list[Tensor]:
         rows: Tensor = self.table.weight
         first, last = 0, len(rows) - 1
-        if layout.longest is not None:  # most of the table is out of reach of short texts
+        if layout.longest is not None:  # short texts use only a small part of the table
             ends = torch.tensor([1 - layout.longest, layout.longest - 1], device=rows.device)
             first, last = self._rows(ends).tolist()
         near = rows[first : last + 1]
@@ -71,7 +74,7 @@ class RelativePositions(nn.Module):
         ]
 
     def _rows(self, distance: Tensor) -> Tensor:
-        """The table's row for a distance i - j."""
+        """Return the table row of each distance i - j."""
         span = self.shape.span
         if self.shape.buckets:
             distance = log_buckets(distance, self.shape.buckets, self.shape.farthest)
@@ -79,17 +82,17 @@ class RelativePositions(nn.Module):
 
 
 def log_buckets(distance: Tensor, count: int, farthest: int) -> Tensor:
-    """Distances below half of the buckets are their own; the others share the rest by their logarithm."""
+    """Return the bucket of each distance: exact up to half of `count`, on a log scale beyond."""
     half = count // 2
     steps = distance.abs().clamp(min=half - 1)
-    # in fp32, as those who trained the table did: a bucket's border must not move
+    # in fp32, as in pretraining: bucket boundaries must not move
     share = torch.log(steps / half) / torch.log(torch.tensor((farthest - 1) / half, device=distance.device))
     far = (torch.ceil(share * (half - 1)) + half).long() * distance.sign()
     return torch.where(distance.abs() <= half, distance, far)
 
 
 class DisentangledLayer(Layer):
-    """BERT's layer with scores for relative positions."""
+    """BERT's layer with relative position scores."""
 
     def __init__(self, shape: DebertaShape) -> None:
         super().__init__(shape)
@@ -107,7 +110,7 @@ class DisentangledLayer(Layer):
         return layout.attend(self.qkv(hidden), dropout, bias, self.scale)
 
     def _projected(self, table: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Queries and keys `[h, d, r]` of relative positions, each if it is used."""
+        """Return queries and keys `[h, d, r]` of the relative positions; None for those that are not used."""
         width = table.shape[1]
         keys: Tensor | None = None
         queries: Tensor | None = None
@@ -130,7 +133,7 @@ class DisentangledLayer(Layer):
     def _bias(
         self, number: int, q: Tensor, k: Tensor, *, rows: list[Tensor], queries: Tensor | None, keys: Tensor | None
     ) -> Tensor:
-        """[n, h, l, l]"""
+        """Return the relative position scores of a group, [n, h, l, l]."""
         wanted = rows[number].expand(*q.shape[:2], -1, -1)
         score: Tensor | None = None
         if keys is not None:
@@ -144,7 +147,7 @@ class DisentangledLayer(Layer):
 
 
 class DebertaEmbeddings(Embeddings):
-    """A projection before the norm if the tables have another width, and no absolute positions unless asked for."""
+    """Embeddings with a projection before the norm if the widths differ, and with optional absolute positions."""
 
     def __init__(self, shape: DebertaShape) -> None:
         narrow = shape.embedding_width != shape.width
@@ -246,7 +249,7 @@ class Deberta(Family):
         return [DisentangledLayer(shape) for _ in range(shape.layers)]
 
     def can_cut(self, layers: int, shape: BodyShape) -> bool:  # noqa: ARG002
-        """`transformers`' class fails without a layer."""
+        """Require at least one layer: the class in `transformers` fails without layers."""
         return layers > 0
 
     def relative(self, shape: BodyShape) -> nn.Module:

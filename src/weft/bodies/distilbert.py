@@ -1,4 +1,4 @@
-"""DistilBERT: BERT's layers, fewer of them, without token types and pooler."""
+"""DistilBERT: fewer of BERT's layers, no token types and no pooler."""
 
 from typing import ClassVar
 

@@ -1,8 +1,8 @@
-"""Dropout whose random numbers cost little on a CPU.
+"""Dropout with fast random numbers on a CPU.
 
-torch draws one number after the other for each entry, which takes as long as a sixth of a training step. Here sixteen
-random bits decide an entry, taken from a fast generator that is seeded by torch's own: the masks are still a function
-of the seed that torch's generator was set to. On a GPU torch's dropout is used as it is.
+torch draws the random numbers of all entries one by one, which takes as long as a sixth of a training step. Here each
+entry uses sixteen random bits from a fast generator that is seeded by torch's generator, so the masks are still
+determined by torch's seed. On a GPU, torch's dropout is used.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 STEPS = 1 << 16
-"""p is rounded to a multiple of 1 / STEPS"""
+"""p is rounded to a multiple of 1 / STEPS."""
 
 
 def drop(values: Tensor, p: float) -> Tensor:
-    """Each entry is set to zero with probability p; the others are divided by 1 - p."""
+    """Set each entry to zero with probability p and divide the others by 1 - p."""
     if p == 0:
         return values
     return values * kept(values, p) if values.device.type == "cpu" else F.dropout(values, p)
 
 
 def drop_alike(vectors: Sequence[Tensor], p: float) -> list[Tensor]:
-    """Drop the same entries of several tensors of one shape.
+    """Apply one dropout mask to several tensors of the same shape.
 
-    Two sides of a pair are compared entry by entry. With a mask for each side, training sees about `(1 - p) cos(u, v)`
-    where evaluation sees `cos(u, v)`; with one mask for both, the cosine keeps its expectation.
+    The two sides of a pair are compared entry by entry. With a separate mask per side, training computes about
+    `(1 - p) cos(u, v)` where evaluation computes `cos(u, v)`. With a shared mask, the cosine keeps its expectation.
     """
     if p == 0:
         return list(vectors)
@@ -37,9 +37,9 @@ def drop_alike(vectors: Sequence[Tensor], p: float) -> list[Tensor]:
 
 
 def kept(values: Tensor, p: float) -> Tensor:
-    """A mask of the same shape: 1 / (1 - p) where an entry stays, 0 elsewhere.
+    """Return a mask of the same shape: 1 / (1 - p) for entries that are kept, 0 for dropped entries.
 
-    It has numbers of the same type because torch goes over booleans one by one.
+    The mask has the dtype of `values` because torch processes booleans one by one.
     """
     seed = int(torch.randint(1 << 62, ()))
     count = values.numel()
@@ -49,7 +49,7 @@ def kept(values: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """`drop` in training, nothing otherwise."""
+    """`drop` in training mode, the identity in evaluation mode."""
 
     def __init__(self, p: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""ELECTRA: BERT's layers, embeddings of another width, no pooler."""
+"""ELECTRA: BERT's layers, embeddings of a different width, no pooler."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ class ElectraShape(BodyShape):
 
 
 class Electra(Family):
-    """Clark et al., "ELECTRA", 2020; the discriminator, or the generator without its head."""
+    """Clark et al., "ELECTRA", 2020: the discriminator, or the generator without its head."""
 
     title = "ELECTRA"
     model_type = "electra"

@@ -1,4 +1,4 @@
-"""What enters the first layer."""
+"""Embeddings: the input of the first layer."""
 
 import torch
 from torch import Tensor, nn
@@ -9,10 +9,10 @@ from weft.bodies.shape import BodyShape
 
 
 class Embeddings(nn.Module):
-    """token + position + segment, normalized; a family leaves some of these out, or has more of them"""
+    """Normalized sum of token, position and token type embeddings. Families can omit or add terms."""
 
     def __init__(self, shape: BodyShape, *, width: int | None = None, position_rows: int | None = None) -> None:
-        """`width` of the tables and `position_rows` in theirs, if they are not those of the shape; 0 is no table."""
+        """`width` and `position_rows` of the tables default to those of the shape; 0 rows means no position table."""
         super().__init__()
         width = shape.width if width is None else width
         rows = shape.positions if position_rows is None else position_rows
@@ -28,7 +28,7 @@ class Embeddings(nn.Module):
         return embedded
 
     def total(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
-        """The sum of what a token, its place and its text mean."""
+        """Return the sum of token, position and token type embeddings."""
         total: Tensor = self.tokens(ids)
         if self.positions is not None:
             total = total + self.positions(positions)
@@ -38,7 +38,7 @@ class Embeddings(nn.Module):
 
 
 class ProjectedEmbeddings(Embeddings):
-    """Tables narrower than the body, and a linear layer from one width to the other."""
+    """Embeddings narrower than the body, with a linear projection to the body's width."""
 
     def __init__(self, shape: BodyShape, width: int) -> None:
         super().__init__(shape, width=width)
@@ -50,10 +50,10 @@ class ProjectedEmbeddings(Embeddings):
 
 
 class OffsetEmbeddings(Embeddings):
-    """Positions that are counted from the padding token's number on, as fairseq does.
+    """Embeddings whose positions start after the padding token's id, as in fairseq.
 
-    The rows before the first place are never read, but for a text that spells the padding token out: it has the row of
-    that number, and places after it are counted without it.
+    Rows before the first position are not used, with one exception: a padding token that occurs in the text uses the
+    row of its id, and later positions do not count it.
     """
 
     def __init__(self, shape: BodyShape) -> None:

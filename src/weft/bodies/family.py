@@ -1,4 +1,4 @@
-"""What a family of bodies is: a shape read from config.json, names of tensors in both directions, and modules."""
+"""Base class of body families: shape from config.json, tensor names in both directions, and modules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from weft.bodies.post_norm import Layer
 from weft.bodies.shape import ACTIVATIONS, BodyShape
 from weft.foundation.errors import UserError
 
-# No real body comes near these: a config that does is damaged, or means harm.
+# Far above any real body: a config that exceeds these limits is damaged or malicious.
 LARGEST = 10_000_000
 MOST_LAYERS = 1000
 
 Names = dict[str, tuple[str, ...]]
-"""our module -> theirs; the tensors of several modules on the right are stacked along the first axis, in that order"""
+"""weft module -> Hugging Face modules; tensors of several modules are concatenated along the first axis, in order."""
 
 SHAPE_KEYS = {
     "vocabulary": "vocab_size",
@@ -32,36 +32,36 @@ SHAPE_KEYS = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
-"""fields of a shape -> the keys of config.json that most families use"""
+"""Shape field -> key of config.json, as in most families."""
 UNTYPED_KEYS = {field: key for field, key in SHAPE_KEYS.items() if field != "segments"}
-"""of a family without token types"""
+"""The same for families without token types."""
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """`transformers`' own sequence classifier, where it is the body's pooler and one linear layer."""
+    """Sequence classifier of `transformers`, for families where it consists of the pooler and one linear layer."""
 
     architecture: str
     prefix: str
-    """before the names of the body's tensors"""
+    """Prefix of the body's tensor names."""
     pooler: str
-    """where the pooler's layer is"""
+    """Name of the pooler's linear layer."""
     output: str
-    """where the linear layer is"""
+    """Name of the output layer."""
     dropout_key: str | None
-    """config.json's key for the dropout before that layer"""
+    """Key of config.json for the dropout before the output layer."""
 
 
 class Family:
-    """The common case; a family's own file overrides what differs."""
+    """Base class with the common defaults; each family overrides what differs."""
 
     title: ClassVar[str]
     model_type: ClassVar[str]
-    """as in config.json"""
+    """`model_type` of config.json."""
     architecture: ClassVar[str]
-    """`transformers`' class of the body alone"""
+    """Class name in `transformers` of the body without a head."""
     default: ClassVar[BodyShape]
-    """what config.json need not say; its class is that of every shape of the family"""
+    """Defaults for keys that config.json omits. All shapes of the family are of this class."""
     keys: ClassVar[dict[str, str]] = SHAPE_KEYS
     has_pooler: ClassVar[bool] = False
     classifier: ClassVar[Classifier | None] = None
@@ -69,16 +69,16 @@ class Family:
     once: ClassVar[Names]
     per_layer: ClassVar[Names]
     layer_prefix: ClassVar[str] = "encoder.layer.{}."
-    """before the names of a layer's tensors"""
+    """Prefix of a layer's tensor names."""
     prefixes: ClassVar[tuple[str, ...]]
-    """that some checkpoints put before all names of the body"""
+    """Prefixes that some checkpoints add to all names of the body."""
     not_body: ClassVar[tuple[str, ...]]
-    """how names begin that belong to pretraining or fine-tuning"""
+    """Prefixes of tensor names that belong to pretraining or fine-tuning heads."""
 
     # -- config.json
 
     def read(self, config: Mapping[str, Any], path: Path) -> BodyShape:
-        """The shape that a config.json describes, or a `UserError` that names the key."""
+        """Read the shape from a config.json. An invalid value raises a `UserError` that names the key."""
         for key in ("is_decoder", "add_cross_attention"):
             if config.get(key):
                 raise UserError(f"{path}: {key} is {config[key]}; weft trains encoders only")
@@ -97,7 +97,7 @@ class Family:
         return shape
 
     def check(self, config: Mapping[str, Any], shape: BodyShape, path: Path) -> None:
-        """Reject what cannot be built; families add what they do not support."""
+        """Reject invalid shapes. Families extend this with configurations that they do not support."""
         if config.get("position_embedding_type", "absolute") != "absolute":
             raise UserError(
                 f"{path}: position_embedding_type is {config['position_embedding_type']!r}, expected 'absolute'"
@@ -113,7 +113,7 @@ class Family:
             raise UserError(f"{path}: {self.keys['width']} {shape.width} is not a multiple of {shape.heads} heads")
 
     def config(self, shape: BodyShape) -> dict[str, Any]:
-        """What `transformers` must know of a body."""
+        """Return the config.json entries that `transformers` needs."""
         keys = {key: getattr(shape, field) for field, key in self.keys.items()}
         known = {"architectures": [self.architecture], "model_type": self.model_type, "pad_token_id": shape.pad}
         return known | keys
@@ -124,25 +124,25 @@ class Family:
         return Embeddings(shape)
 
     def layers(self, shape: BodyShape) -> list[nn.Module]:
-        """Modules with weights of their own; a family that uses one several times names it once."""
+        """Build the layers, one module per set of weights; a shared layer is listed once."""
         return [Layer(shape) for _ in range(shape.layers)]
 
-    def relative(self, shape: BodyShape) -> nn.Module | None:  # noqa: ARG002 -- what most families have not
-        """`forward(layout)` gives what all layers of a pass share (`TokenLayout.shared`)."""
+    def relative(self, shape: BodyShape) -> nn.Module | None:  # noqa: ARG002 -- overridden by some families
+        """Build the module whose `forward(layout)` returns `TokenLayout.shared`, the tensors shared by all layers."""
         return None
 
-    def final(self, shape: BodyShape) -> nn.Module | None:  # noqa: ARG002 -- what most families have not
-        """What the last layer's states go through."""
+    def final(self, shape: BodyShape) -> nn.Module | None:  # noqa: ARG002 -- overridden by some families
+        """Build the module applied to the output of the last layer, if any."""
         return None
 
-    def can_cut(self, layers: int, shape: BodyShape) -> bool:  # noqa: ARG002 -- what most families need not know
-        """Whether the first `layers` alone are a body in `transformers` whose last state is the same."""
+    def can_cut(self, layers: int, shape: BodyShape) -> bool:  # noqa: ARG002 -- overridden by some families
+        """Return whether the first `layers` alone form a body in `transformers` with the same last hidden state."""
         return True
 
     # -- names
 
     def names(self, shape: BodyShape) -> dict[str, tuple[str, ...]]:
-        """The whole table for a body of this shape."""
+        """Return the complete name table for a body of this shape."""
         table = dict(self.once)
         for k in range(shape.layers):
             prefix = self.layer_prefix.format(k)

@@ -1,8 +1,8 @@
-"""How the sequences of a pass lie, and so how their tokens attend to each other.
+"""Token layouts of a forward pass, packed or padded, and attention for each.
 
-*Packed* is what training and prediction use: all sequences lie end to end, so that linear layers see only real tokens,
-and attention works on sequences of equal length together, so that it needs neither padding nor mask (`attention.py`).
-*Padded* is the ordinary `[n, longest]` layout with a mask, for export. Nothing else differs between the two.
+*Packed* is used for training and prediction: all sequences are concatenated, so linear layers process no padding.
+Attention groups sequences of equal length and needs neither padding nor a mask (`attention.py`).
+*Padded* is the usual `[n, longest]` layout with a mask, for export. There is no other difference between the two.
 
 Shapes: t tokens, n sequences, l positions, w width, h heads, d = w / h.
 """
@@ -19,28 +19,28 @@ from weft.foundation.values import Encoded
 
 
 class TokenLayout(ABC):
-    """What a layer knows of the pass that it is part of."""
+    """Layout of the tokens in one forward pass, passed to every layer."""
 
     def __init__(self, positions: Tensor, lengths: Sequence[int], longest: int | None) -> None:
         self.positions = positions
-        """[t] or [n, l], place of each token in its sequence"""
+        """[t] or [n, l], position of each token in its sequence."""
         self.lengths = lengths
-        """of each group of sequences that attend together; a bias is asked for group by group"""
+        """Sequence length of each attention group. The bias is computed per group."""
         self.longest = longest
-        """the largest of them, unless it is left open for export"""
+        """Maximum of `lengths`; None for export, where the length is dynamic."""
         self.shared: Sequence[Tensor] = ()
-        """what the family computes once for all layers of this pass"""
+        """Tensors that the family computes once for all layers of this pass."""
 
     @abstractmethod
     def attend(self, qkv: Tensor, dropout: float, bias: Bias | None = None, scale: float | None = None) -> Tensor:
-        """Queries, keys and values `[..., 3w]` -> context `[..., w]`; scores are `scale q·k + bias`.
+        """Map queries, keys and values `[..., 3w]` to the context `[..., w]`; scores are `scale q·k + bias`.
 
         `scale` defaults to `d ** -0.5`.
         """
 
 
 class Packed(TokenLayout):
-    """`[t, w]`"""
+    """Packed layout, `[t, w]`."""
 
     def __init__(self, encoded: Encoded, heads: int) -> None:
         self.groups = Groups(encoded, heads)
@@ -52,7 +52,7 @@ class Packed(TokenLayout):
 
 
 class Padded(TokenLayout):
-    """`[n, l, w]`; padding is never attended to"""
+    """Padded layout, `[n, l, w]`. Padding is masked out."""
 
     def __init__(self, mask: Tensor, heads: int) -> None:
         """`mask` is 1 for real tokens and 0 for padding."""
@@ -67,7 +67,7 @@ class Padded(TokenLayout):
         added = None if bias is None else bias(0, q, k)
         mask = self.visible
         if added is not None:
-            # Not minus infinity: the window of a padding token far from the text has no real token at all.
+            # Not minus infinity: the window of a padding token far from the text can contain no real token.
             mask = torch.where(self.visible, added.to(qkv.dtype), torch.finfo(qkv.dtype).min / 2)
         context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
         return context.transpose(1, 2).reshape(n, length, -1)

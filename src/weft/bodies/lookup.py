@@ -1,8 +1,8 @@
-"""The table of token vectors, whose gradient is almost all zeros.
+"""Token embedding table with a reusable gradient buffer.
 
-A batch uses some hundred of the thirty thousand rows. torch makes a new gradient of the whole table for each pass and
-fills it with zeros. Here, on a CPU, one gradient is kept from step to step, only the rows that the last step used are
-set back to zero, and further passes of a step add their rows to it. What the optimizer sees is the same.
+A batch uses a few hundred of the thirty thousand rows, so the gradient is almost all zeros. torch allocates and zeroes
+a gradient of the whole table in each pass. Here, on a CPU, one gradient buffer is reused between steps: only the rows
+used in the last step are reset to zero, and further passes of a step add their rows. The optimizer sees no difference.
 """
 
 from typing import Any
@@ -11,19 +11,22 @@ import torch
 from torch import Tensor, nn
 
 UsedRows = tuple[Tensor, Tensor]
-"""different ids [u], and the gradient [u, w] of their rows; that of all other rows is zero"""
+"""Unique ids [u] and the gradient [u, w] of their rows. The gradient of all other rows is zero."""
 
 
 class TokenTable(nn.Embedding):
-    """`ids [t] -> vectors [t, w]`"""
+    """Embedding that maps `ids [t]` to `vectors [t, w]`."""
 
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__(vocabulary, width)
         self.keeps_gradient = False
-        """asked for on a CPU, by whoever sees to it that nothing but lookups (no penalty, say) adds to the gradient"""
+        """Whether to reuse the gradient buffer.
+
+        Set it on a CPU only, and only if nothing but lookups (no penalty, for example) adds to the gradient.
+        """
         self._kept: Tensor | None = None
         self._used: list[Tensor] = []
-        """ids whose rows of the kept gradient are not zero"""
+        """Ids whose rows in the reused gradient are nonzero."""
 
     def forward(self, ids: Tensor) -> Tensor:
         trains = self.weight.requires_grad and torch.is_grad_enabled()
@@ -41,7 +44,7 @@ class TokenTable(nn.Embedding):
             self._used.append(ids)
 
     def take_gradient(self) -> UsedRows:
-        """The gradient of the rows that have one; afterwards the table has none."""
+        """Return the gradient of the used rows and set the table's gradient to None."""
         if self.weight.grad is None:
             return torch.zeros(0, dtype=torch.int64), self.weight.new_zeros(0, self.embedding_dim)
         ids = torch.cat(self._used).unique()
@@ -50,7 +53,7 @@ class TokenTable(nn.Embedding):
         return ids, rows
 
     def _clean(self) -> Tensor:
-        """A gradient of zeros."""
+        """Return the gradient buffer, reset to zero."""
         if self._kept is None or self._kept.dtype != self.weight.dtype:
             self._kept = torch.zeros_like(self.weight)
         for ids in self._used:
@@ -60,7 +63,7 @@ class TokenTable(nn.Embedding):
 
 
 class _Lookup(torch.autograd.Function):
-    """Hands the gradient to the table, and none to autograd, which would copy it."""
+    """Lookup that adds the gradient to the table directly; autograd would copy it."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, table: TokenTable, ids: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""ModernBERT: norms before attention and feed-forward, rotary positions, gated units, windows in most layers.
+"""ModernBERT: pre-norm layers, rotary position embeddings, gated linear units, local attention in most layers.
 
-Shapes: t tokens (packed) or n x l (padded), h heads, d numbers a head.
+Shapes: t tokens (packed) or n x l (padded), h heads, d dimensions per head.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ class ModernShape(BodyShape):
     attention_bias: bool = False
     mlp_bias: bool = False
     window: int = 128
-    """tokens that a token of a windowed layer sees, half of them on each side"""
+    """Size of the local attention window in tokens, half of it on each side."""
     global_every: int = 3
-    """layers 0, k, 2k, ... see the whole sequence"""
+    """Layers 0, k, 2k, ... attend to the whole sequence."""
     global_theta: float = 160_000.0
     local_theta: float = 10_000.0
 
@@ -40,7 +40,7 @@ class ModernShape(BodyShape):
 
 
 class Rotations(nn.Module):
-    """What all layers of a pass share: cosines and sines of each token's angles, then the window of each group."""
+    """Tensors shared by all layers of a pass: cosines and sines of each token's angles, then one window per group."""
 
     def __init__(self, shape: ModernShape) -> None:
         super().__init__()
@@ -53,20 +53,20 @@ class Rotations(nn.Module):
         return tables + [self._window(length, layout.positions.device) for length in layout.lengths]
 
     def _angles(self, positions: Tensor, theta: float) -> tuple[Tensor, Tensor]:
-        """[..., d / 2] each, in fp32 whatever the body computes in: half precision has no digits for far places."""
+        """Return cosines and sines, [..., d / 2], always in fp32: half precision is too coarse for large positions."""
         powers = torch.arange(0, self.width, 2, dtype=torch.float32, device=positions.device) / self.width
         angles = positions[..., None].float() * (1.0 / theta**powers)
         return angles.cos(), angles.sin()
 
     def _window(self, length: int, device: torch.device) -> Tensor:
-        """[l, l] minus infinity where a token is out of sight"""
+        """Return the window mask [l, l]: minus infinity outside the window, 0 inside."""
         places = torch.arange(length, device=device)
         far = (places[:, None] - places).abs() > self.reach
         return torch.zeros(length, length, device=device).masked_fill(far, float("-inf"))
 
 
 class _Rotate(torch.autograd.Function):
-    """Turns the pair (x_k, x_{k + d/2}) of every query and key by its token's k-th angle; values stay as they are."""
+    """Rotate the pair (x_k, x_{k + d/2}) of every query and key by its token's k-th angle. Values are unchanged."""
 
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class _Rotate(torch.autograd.Function):
 
 
 def turned(qkv: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """`[..., 3 h d]`, and `[..., d / 2]` each, of the same type"""
+    """Rotate queries and keys in `qkv [..., 3 h d]`; `cos` and `sin` are `[..., d / 2]`, of the same dtype."""
     heads = qkv.shape[-1] // (6 * cos.shape[-1])
     first, second = qkv.unflatten(-1, (3 * heads, 2, -1))[..., : 2 * heads, :, :].unbind(-2)
     cos, sin = cos.unsqueeze(-2), sin.unsqueeze(-2)
@@ -89,11 +89,11 @@ def turned(qkv: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class ModernLayer(nn.Module):
-    """attention and gated feed-forward, each with a norm before it and a residual connection around both"""
+    """Attention and gated feed-forward blocks, each with a norm before it and a residual connection around both."""
 
     def __init__(self, shape: ModernShape, number: int) -> None:
         super().__init__()
-        self.attention_norm = shape.norm() if number else None  # the embeddings are normed already
+        self.attention_norm = shape.norm() if number else None  # the embeddings are already normalized
         self.qkv = nn.Linear(shape.width, 3 * shape.width, bias=shape.attention_bias)
         self.attention_out = nn.Linear(shape.width, shape.width, bias=shape.attention_bias)
         self.inner_norm = shape.norm()
@@ -107,7 +107,7 @@ class ModernLayer(nn.Module):
         self.reach = shape.window // 2
 
     def forward(self, hidden: Tensor, layout: TokenLayout, only: Tensor | None = None) -> Tensor:
-        """The states of all tokens after this layer, or `only` of some."""
+        """Return the hidden states of all tokens, or of the tokens with the indices `only`."""
         normed = hidden if self.attention_norm is None else self.attention_norm(hidden)
         context = self._context(self.qkv(normed), layout)
         if only is not None:
@@ -119,7 +119,7 @@ class ModernLayer(nn.Module):
 
     def _context(self, qkv: Tensor, layout: TokenLayout) -> Tensor:
         cos, sin = (table.to(qkv.dtype) for table in layout.shared[2 * self.windowed :][:2])
-        if torch.compiler.is_exporting():  # a graph has no backward pass
+        if torch.compiler.is_exporting():  # an exported graph has no backward pass
             rotated = turned(qkv, cos, sin)
         else:
             rotated = _Rotate.apply(qkv, cos, sin)  # type: ignore[no-untyped-call]
@@ -127,14 +127,14 @@ class ModernLayer(nn.Module):
         return layout.attend(rotated, self.attention_dropout if self.training else 0.0, bias)
 
     def _window(self, layout: TokenLayout, number: int, _queries: Tensor, _keys: Tensor) -> Tensor | None:
-        """None for a group whose sequences are too short for it to hide anything."""
+        """Return the window mask of a group, or None if its sequences are too short to be masked."""
         if layout.longest is not None and layout.lengths[number] <= self.reach + 1:
             return None
         return layout.shared[4 + number]
 
 
 class ModernEmbeddings(Embeddings):
-    """Tokens alone: positions come in by rotation."""
+    """Token embeddings only: positions are encoded by rotation."""
 
     def __init__(self, shape: ModernShape) -> None:
         super().__init__(shape, position_rows=0)
@@ -207,7 +207,7 @@ class ModernBert(Family):
             raise UserError(f"{path}: heads of {shape.width // shape.heads} numbers cannot be rotated in pairs")
 
     def config(self, shape: BodyShape) -> dict[str, Any]:
-        """Rotary bases and the order of layers, by the keys of old and of new versions of `transformers`."""
+        """Add rotary bases and layer types to the config, under the keys of old and new versions of `transformers`."""
         assert isinstance(shape, ModernShape)
         kinds = ["sliding_attention" if shape.is_windowed(k) else "full_attention" for k in range(shape.layers)]
         ropes = {"full_attention": shape.global_theta, "sliding_attention": shape.local_theta}
@@ -232,7 +232,7 @@ class ModernBert(Family):
         return Rotations(shape)
 
     def can_cut(self, layers: int, shape: BodyShape) -> bool:
-        """The states of inner layers do not go through the last norm."""
+        """Allow only the full depth: the states of inner layers do not pass through the final norm."""
         return layers == shape.layers
 
     def final(self, shape: BodyShape) -> nn.Module:
@@ -241,7 +241,7 @@ class ModernBert(Family):
 
 
 def _global_every(config: Mapping[str, Any], shape: ModernShape, path: Path) -> int:
-    """New versions list the kind of each layer; a list that is not one global layer in every k is rejected."""
+    """Return k if every k-th layer is global. New versions list all layer types; irregular lists are rejected."""
     listed = config.get("layer_types")
     if listed is None:
         if shape.global_every < 1:
@@ -255,7 +255,7 @@ def _global_every(config: Mapping[str, Any], shape: ModernShape, path: Path) -> 
 
 
 def _theta(config: Mapping[str, Any], kind: str, old: str, default: float, path: Path) -> float:
-    """The base of a kind of layers' angles, by the keys of new or of old versions of `transformers`."""
+    """Return the rotary base of a layer type, from the keys of new or old versions of `transformers`."""
     ropes = config.get("rope_parameters")
     own = ropes.get(kind) if isinstance(ropes, dict) else None
     own = own if isinstance(own, dict) else {}

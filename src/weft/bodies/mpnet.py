@@ -1,4 +1,4 @@
-"""MPNet: BERT's layers with a bias for relative positions that all of them share."""
+"""MPNet: BERT's layers with a relative position bias shared by all layers."""
 
 import math
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from weft.foundation.errors import UserError
 
 BUCKETS = 32
 FARTHEST = 128
-"""distances from here on share a bucket"""
+"""Distances from this value on share a bucket."""
 
 
 class RelativeBias(nn.Module):
-    """A number for each head and bucket of distances, for all groups of a pass."""
+    """Attention bias per head and distance bucket, for all groups of a pass."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class RelativeBias(nn.Module):
 
 
 def buckets(distance: Tensor) -> Tensor:
-    """Half of the buckets for each direction; in each, small distances have their own, larger ones share by log."""
+    """Return the bucket of each distance: half per direction, exact for small distances, log scale for larger ones."""
     half = BUCKETS // 2
     exact = half // 2
     steps = distance.abs()
@@ -78,7 +78,7 @@ class Mpnet(CountsFromPad):
     def check(self, config: Mapping[str, Any], shape: BodyShape, path: Path) -> None:
         super().check(config, shape, path)
         for key, only in (("relative_attention_num_buckets", BUCKETS), ("pad_token_id", 1)):
-            if config.get(key, only) != only:  # transformers' class has these numbers in its code
+            if config.get(key, only) != only:  # hard-coded in transformers
                 raise UserError(f"{path}: {key} is {config[key]!r}, expected {only}")
 
     def layers(self, shape: BodyShape) -> list[nn.Module]:

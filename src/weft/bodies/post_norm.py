@@ -1,4 +1,4 @@
-"""The layer of BERT and its kin."""
+"""Post-norm transformer layer of BERT and related families."""
 
 from torch import Tensor, nn
 
@@ -8,7 +8,7 @@ from weft.bodies.shape import ACTIVATIONS, BodyShape
 
 
 class Layer(nn.Module):
-    """attention and feed-forward, each with a residual connection and a LayerNorm after it"""
+    """Attention and feed-forward blocks, each followed by a residual connection and LayerNorm."""
 
     def __init__(self, shape: BodyShape) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Layer(nn.Module):
         self.attention_dropout = shape.attention_dropout
 
     def forward(self, hidden: Tensor, layout: TokenLayout, only: Tensor | None = None) -> Tensor:
-        """The states of all tokens after this layer, or `only` of some."""
+        """Return the hidden states of all tokens, or of the tokens with the indices `only`."""
         context = self.context(hidden, layout, self.attention_dropout if self.training else 0.0)
         if only is not None:
             hidden, context = hidden.index_select(0, only), context.index_select(0, only)
@@ -33,5 +33,5 @@ class Layer(nn.Module):
         return normed
 
     def context(self, hidden: Tensor, layout: TokenLayout, dropout: float) -> Tensor:
-        """What tokens read of each other; a family with a bias adds it here."""
+        """Return the attention context. Families with an attention bias override this method."""
         return layout.attend(self.qkv(hidden), dropout)

@@ -1,4 +1,4 @@
-"""All families, by the `model_type` of config.json."""
+"""Registry of all families by the `model_type` of config.json."""
 
 from weft.bodies.albert import Albert
 from weft.bodies.bert import Bert

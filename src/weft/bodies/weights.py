@@ -1,4 +1,4 @@
-"""Hugging Face's names and ours, as data that is read in both directions, and the checks on what is loaded."""
+"""Conversion between Hugging Face's tensor names and weft's, and loading of checkpoints with validation."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -21,17 +21,17 @@ from weft.foundation.errors import RunError, UserError
 from weft.foundation.start import shapes_alone
 
 NOT_BODY = ("embeddings.position_ids",)
-"""old checkpoints of several families hold the numbers 0, 1, 2, ..."""
+"""Old checkpoints of several families store the position ids 0, 1, 2, ... as a tensor."""
 
 
 def names(shape: BodyShape) -> dict[str, tuple[str, ...]]:
-    """Our tensors -> Hugging Face's, for a body of this shape."""
-    with torch.device("meta"):  # shapes alone
+    """Return the table of weft's tensor names -> Hugging Face's, for a body of this shape."""
+    with torch.device("meta"):  # shapes only
         return _names(Body(shape).state_dict(), shape)
 
 
 def _names(tensors: Iterable[str], shape: BodyShape) -> dict[str, tuple[str, ...]]:
-    """Each tensor's own entry; one whose module has no name in the family's table is an error."""
+    """Return the entry of each tensor. A tensor whose module is not in the family's table raises an error."""
     family = FAMILIES[shape.model_type]
     modules, table = family.names(shape), {}
     for ours in tensors:
@@ -46,7 +46,7 @@ def _names(tensors: Iterable[str], shape: BodyShape) -> dict[str, tuple[str, ...
 
 
 def to_hugging_face(state: Mapping[str, Tensor], shape: BodyShape) -> dict[str, Tensor]:
-    """Our state -> Hugging Face's; stacked tensors are taken apart. A tensor without a place there is an error."""
+    """Convert weft's state to Hugging Face's and split stacked tensors. A tensor without a name raises an error."""
     theirs: dict[str, Tensor] = {}
     for ours, parts in _names(state, shape).items():
         for name, piece in zip(parts, state[ours].chunk(len(parts)), strict=True):
@@ -55,7 +55,7 @@ def to_hugging_face(state: Mapping[str, Tensor], shape: BodyShape) -> dict[str, 
 
 
 def from_hugging_face(theirs: Mapping[str, Tensor], shape: BodyShape, where: str) -> dict[str, Tensor]:
-    """Hugging Face's state -> ours. Only the pooler may be absent; a name that is not the family's is an error."""
+    """Convert Hugging Face's state to weft's. Only the pooler may be missing; an unknown name raises an error."""
     family = FAMILIES[shape.model_type]
     known = body_only(theirs, family)
     state: dict[str, Tensor] = {}
@@ -76,13 +76,13 @@ def from_hugging_face(theirs: Mapping[str, Tensor], shape: BodyShape, where: str
 
 
 def body_only(theirs: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
-    """The body's tensors under the names that the family's own class gives them."""
+    """Return the body's tensors under the names of the family's class in `transformers`."""
     modern = {_modern(name, family): tensor for name, tensor in theirs.items()}
     return {name: tensor for name, tensor in modern.items() if not name.startswith((*family.not_body, *NOT_BODY))}
 
 
 def _modern(name: str, family: Family) -> str:
-    """Some checkpoints prefix everything with the family's name, and old ones say gamma and beta."""
+    """Remove the family's prefix, which some checkpoints add, and rename gamma and beta of old checkpoints."""
     for prefix in family.prefixes:
         name = name.removeprefix(prefix)
     if name.endswith("LayerNorm.gamma"):
@@ -93,7 +93,7 @@ def _modern(name: str, family: Family) -> str:
 
 
 def read_shape(folder: Path) -> BodyShape:
-    """The shape of a body by its config.json, or a rejection that names what was found."""
+    """Read the shape of a body from its config.json. Unsupported values raise a `UserError` that names them."""
     path = folder / "config.json"
     if not path.is_file():
         raise UserError(
@@ -117,12 +117,12 @@ def _family(config: Mapping[str, Any], path: Path) -> Family:
 
 
 def hugging_face_config(shape: BodyShape) -> dict[str, Any]:
-    """What `transformers` must know of a body."""
+    """Return the config.json entries that `transformers` needs."""
     return FAMILIES[shape.model_type].config(shape)
 
 
 def saved_dtype(folder: Path) -> torch.dtype:
-    """The precision that a saved model computes in: that of its weights, at least float32."""
+    """Return the dtype that a saved model computes in: that of its weights, at least float32."""
     try:
         with safe_open(folder / "model.safetensors", framework="pt") as file:
             kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 -- not a dict
@@ -132,13 +132,13 @@ def saved_dtype(folder: Path) -> torch.dtype:
 
 
 def write_config(shape: BodyShape, folder: Path, **settings: Any) -> None:
-    """config.json as `transformers` writes it for the family's class; `settings` are added or replace its own."""
+    """Write config.json as `transformers` does for the family's class. `settings` add or replace entries."""
     config = hugging_face_config(shape) | settings
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def read_tensors(folder: Path) -> tuple[dict[str, Tensor], Path]:
-    """All tensors of a checkpoint folder, on the CPU, and the file they came from."""
+    """Read all tensors of a checkpoint folder on the CPU. Return them with the path of their file."""
     modern, old = folder / "model.safetensors", folder / "pytorch_model.bin"
     if modern.exists():
         try:
@@ -151,7 +151,7 @@ def read_tensors(folder: Path) -> tuple[dict[str, Tensor], Path]:
 
 
 def load_body(folder: Path, *, dropout: float | None = None, attention_dropout: float | None = None) -> Body:
-    """A body with the weights of a Hugging Face folder, in fp32; a missing pooler keeps its random start."""
+    """Load a body from a Hugging Face folder, in fp32. A missing pooler keeps its random initialization."""
     shape = read_shape(folder)
     shape = replace(
         shape,
@@ -161,7 +161,7 @@ def load_body(folder: Path, *, dropout: float | None = None, attention_dropout: 
     tensors, file = read_tensors(folder)
     require_held(body_only(tensors, FAMILIES[shape.model_type]), file)
     state = from_hugging_face(tensors, shape, str(file))
-    with shapes_alone():  # shapes alone: a config that lies about its size must not fill the memory
+    with shapes_alone():  # shapes only: a config with wrong sizes must not exhaust memory
         planned = {name: parameter.shape for name, parameter in Body(shape).named_parameters()}
     table = names(shape)
     for name, tensor in state.items():

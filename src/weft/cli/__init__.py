@@ -71,7 +71,7 @@ def options_of_all(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """What can be said without a command."""
+    """Options that need no command."""
 
 
 for module in COMMANDS:
@@ -79,7 +79,7 @@ for module in COMMANDS:
 
 
 def main() -> None:
-    """Run a command; what a user can mend is one message and exit code 2, never a traceback."""
+    """Run a command. An error that the user can fix prints one message and exits with code 2, without a traceback."""
     try:
         app()
     except UserError as error:
@@ -90,10 +90,10 @@ def main() -> None:
         sys.exit(1)
     except (Interrupted, KeyboardInterrupt) as error:
         sys.exit(_say(error, 130))
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:  # a full disk, a folder that may not be written
+    except OSError as error:  # for example a full disk, or a folder without write permission
         sys.exit(_say(error, 1))
     except Exception as error:
         if not _is_out_of_memory(error):
@@ -102,7 +102,10 @@ def main() -> None:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """There is no one error for it: CUDA, torch's allocator, C++ and Arrow's threads each speak in their own words."""
+    """Return whether an error means that memory is exhausted.
+
+    There is no common exception: CUDA, torch's allocator, C++ and Arrow's threads each have their own message.
+    """
     said = str(error).lower()
     words = ("out of memory", "can't allocate memory", "cannot allocate memory", "bad_alloc", "launch worker thread")
     return isinstance(error, MemoryError) or any(word in said for word in words)

@@ -1,4 +1,4 @@
-"""What the work on a file looks like: a bar in a terminal, nothing in a pipe. Standard output stays for results."""
+"""Progress of file jobs: a bar in a terminal, nothing in a pipe. Standard output is reserved for results."""
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -7,12 +7,12 @@ from weft.report.live import SafeConsole
 
 
 def bar() -> "BulkBar":
-    """On standard error."""
+    """Return a progress bar on standard error."""
     return BulkBar(SafeConsole(stderr=True))
 
 
 class BulkBar(Progress):
-    """rows done, rows a second, time left"""
+    """Progress bar with rows done, rows per second and time left."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(

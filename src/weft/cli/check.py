@@ -14,7 +14,7 @@ def check(
     budget: options.Budget = None,
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Look at everything that can be known before training; train nothing."""
+    """Check a recipe and its data without training."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
     from weft.build import assemble

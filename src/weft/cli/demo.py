@@ -25,7 +25,7 @@ EXAMPLES: dict[str, list[tuple[str, ...]]] = {
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")] = Path("runs/demo"),
 ) -> None:
-    """Train the embedded default on the starter data and show what it learnt."""
+    """Train the starter recipe on the starter data and show example predictions."""
     from weft.cli.terminal import show_result
     from weft.inference.model import load
     from weft.recipes.recipe import load_recipe
@@ -68,7 +68,7 @@ def demo(
 
 
 def _free(out: Path) -> Path:
-    """`out`, or the next free name beside it: an earlier demo is never overwritten."""
+    """Return `out`, or the next free name beside it: an earlier demo is never overwritten."""
     number, folder = 1, out
     while folder.exists():
         number += 1

@@ -23,7 +23,7 @@ def embed(
     executor: options.ExecutorName = "local",
     shard_rows: options.ShardRows = SHARD_ROWS,
 ) -> None:
-    """One vector for each text of a file."""
+    """Compute one vector for each text of a file."""
     from weft.api import embed_file
     from weft.cli.bulk import bar
 

@@ -21,7 +21,7 @@ def evaluate(
     trust_code: options.TrustCode = False,
     as_json: options.Json = False,
 ) -> None:
-    """Score a trained model."""
+    """Evaluate a trained model."""
     options.require_folder(data_dir)
     if split is not None and file:
         raise UserError(f"--split {split}: goes with the recipe's own files; --file names others. Keep one of them")

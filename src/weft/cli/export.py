@@ -18,7 +18,7 @@ def export(
     data_dir: options.DataDir = None,
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Write a trained model for other libraries."""
+    """Export a trained model for other libraries."""
     options.require_folder(data_dir)
     from weft.cli.terminal import score_table
     from weft.export import export as write

@@ -17,7 +17,7 @@ def init(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Your files: csv, tsv, jsonl or parquet.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RECIPE", help="The recipe to write, NAME.toml.")],
 ) -> None:
-    """Propose a recipe from your own files, every choice explained."""
+    """Propose a recipe for your own files, with every choice explained."""
     if out.exists():
         raise UserError(f"{out}: already exists; choose another name with -o")
     if out.suffix != ".toml":
@@ -28,7 +28,7 @@ def init(
     from weft.recipes.recipe import parse_recipe, resolve
 
     text = propose(files, out, _ask if sys.stdin.isatty() and sys.stdout.isatty() else _take_proposal)
-    resolve(parse_recipe(tomllib.loads(text), str(out)), out.parent, None)  # what we write must be a recipe
+    resolve(parse_recipe(tomllib.loads(text), str(out)), out.parent, None)  # the text must be a valid recipe
     try:
         write_whole(out, text)
     except OSError as error:

@@ -52,19 +52,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and not
 
 
 def require_output(output: Path | None, executor: str, shard_rows: int) -> None:
-    """What only matters to a file that is written is not accepted and ignored."""
+    """Reject --executor and --shard-rows without --output, where they would have no effect."""
     if output is None and (executor, shard_rows) != ("local", SHARD_ROWS):
         raise UserError("--executor and --shard-rows go with --output")
 
 
 def require_folder(path: Path | None) -> None:
-    """--data-dir must be there before anything else is looked at."""
+    """Raise an error if --data-dir is not a folder; called before anything else is read."""
     if path is not None and not path.is_dir():
         raise UserError(f"--data-dir {path}: there is no such folder")
 
 
 def unused_data_dir(recipe: "ModelConfig", data_dir: Path | None) -> list[str]:
-    """A note where --data-dir has nothing to do."""
+    """Return a note if --data-dir has no effect."""
     if data_dir is None or any(task.data.preset is not None for task in recipe.tasks.values()):
         return []
     return [f"--data-dir {data_dir}: has no effect, because no task's data is a preset that is looked for there"]
@@ -76,7 +76,7 @@ def require_split(split: str) -> None:
 
 
 def budget_steps(text: str | None) -> int | None:
-    """`steps=300` -> 300"""
+    """Parse --budget: `steps=300` -> 300."""
     if text is None:
         return None
     key, _, number = text.partition("=")
@@ -86,7 +86,7 @@ def budget_steps(text: str | None) -> int | None:
 
 
 def time_seconds(text: str | None) -> float | None:
-    """`90s`, `30m` or `2h` in seconds"""
+    """Parse --max-time (`90s`, `30m` or `2h`) and return seconds."""
     if text is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())

@@ -48,7 +48,7 @@ def predict(
         bool, typer.Option("--raw-csv", help="Do not escape csv cells that a spreadsheet would run as formulas.")
     ] = False,
 ) -> None:
-    """Answer for one text, or for a file of them."""
+    """Predict for one text or pair, or for every row of a file."""
     tasks, texts = _asked([task, text, text2], some, every)
     rule = require_rule(on_empty, "--on-empty")
     if bool(texts) == (source is not None):
@@ -95,7 +95,7 @@ def predict(
 
 
 def _asked(given: Sequence[str | None], some: str | None, every: bool) -> tuple[list[str] | None, list[str]]:
-    """The tasks, None for all, and the texts. With --task and --all no argument is a task's name."""
+    """Return the tasks (None for all) and the texts. With --task or --all, no argument is a task's name."""
     arguments = [argument for argument in given if argument is not None]
     if some is None and not every:
         if not arguments:
@@ -111,7 +111,7 @@ def _asked(given: Sequence[str | None], some: str | None, every: bool) -> tuple[
 
 
 def _columns(named: str | None) -> list[str] | None:
-    """`id,date` -> a list; None for all."""
+    """Parse --keep-columns: `id,date` -> a list; None for all."""
     if named is None or named == "all":
         return None
     return [] if named == "none" else named.split(",")
@@ -121,7 +121,7 @@ Answers = Iterator[dict[str, Any]]
 
 
 def _of_texts(model: "Model", tasks: list[str], texts: list[str], rule: OnEmpty | None) -> Answers:
-    """For one text or pair; a single task must read all that is given."""
+    """Return the answers for one text or pair; a single task must read all given texts."""
     if len(tasks) == 1:
         answers = {tasks[0]: model.predict(tasks[0], *texts, on_empty=rule)}
     else:
@@ -130,7 +130,7 @@ def _of_texts(model: "Model", tasks: list[str], texts: list[str], rule: OnEmpty 
 
 
 def _of_file(model: "Model", tasks: list[str], source: Path, rule: OnEmpty | None) -> Answers:
-    """Row by row, the tasks in order; a bad row is heard of before the first answer."""
+    """Yield the answers row by row, tasks in order; an invalid row is reported before the first answer."""
     from weft.inference.bulk.texts import BulkTexts
     from weft.inference.bulk.work import Answers
 
@@ -145,7 +145,7 @@ def _of_file(model: "Model", tasks: list[str], source: Path, rule: OnEmpty | Non
 
 
 def _print_list(answers: Iterable[dict[str, Any]]) -> None:
-    """One JSON list, printed while it is made."""
+    """Print the answers as one JSON list, incrementally."""
     between = "["
     for answer in answers:
         print(between, for_terminal(json.dumps(answer, ensure_ascii=False)), sep="", end="")

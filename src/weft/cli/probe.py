@@ -18,7 +18,7 @@ def probe(
     trust_code: options.TrustCode = False,
     as_json: options.Json = False,
 ) -> None:
-    """Swap the gendered words in a split's texts and see how far the answers move."""
+    """Swap the gendered words in a split's texts and measure how much the answers change."""
     options.require_folder(data_dir)
     options.require_split(split)
     from rich.table import Table
@@ -30,7 +30,7 @@ def probe(
 
     found = probing.probe(load(model, device, trust_code=trust_code), split, data_dir)
     run = RunPaths(model)
-    if run.metrics.is_file():  # a run folder: its next report shows it
+    if run.metrics.is_file():  # a run folder: its next report includes the result
         write_whole(run.bias, json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     if as_json:
         print(for_terminal(json.dumps(found, ensure_ascii=False)))

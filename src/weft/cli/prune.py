@@ -24,5 +24,5 @@ def prune(
 
 
 def _size(count: int) -> str:
-    """Bytes in the unit that suits them."""
+    """Format a number of bytes in kB or MB."""
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"

@@ -26,7 +26,7 @@ def recipes(
     if name is not None:
         found = [shipped for shipped in found if name.lower() in f"{shipped.id} {shipped.about}".lower()]
         if not found:
-            find_shipped(name)  # says that there is none, and which one comes near
+            find_shipped(name)  # raises an error that suggests similar names
     if as_json:
         print(json.dumps([_as_json(shipped, whole=False) for shipped in found]))
     else:
@@ -46,7 +46,7 @@ def _as_json(shipped: "Shipped", *, whole: bool) -> dict[str, Any]:
 
 
 def changes(shipped: "Shipped") -> list[str]:
-    """What is different since version 0.1: in all rows of the report, and in this one."""
+    """Return the changes since version 0.1: those in all rows of the report, and those in this row."""
     from weft.recipes.library import reports
 
     of_all = [report.changed for report in reports() if report.report == shipped.report]
@@ -54,7 +54,7 @@ def changes(shipped: "Shipped") -> list[str]:
 
 
 def _print_list(found: list["Shipped"]) -> None:
-    """By report, one line per id, never wrapped: the ids stand first, so that other tools can read them."""
+    """Print recipes by report, one unwrapped line each; the id comes first, so that other tools can parse it."""
     from weft.recipes.library import reports
 
     common = {report.report: f"# changed in all rows since 0.1: {report.changed}" for report in reports()}

@@ -16,7 +16,7 @@ def report(
         Path | None, typer.Option("--figures", metavar="DIR", help="Write every chart as svg and png.")
     ] = None,
 ) -> None:
-    """Show what a run learnt, or how several differ."""
+    """Report on a run, or compare several runs."""
     if out is None and not text and figures is None:
         raise UserError("report: say what to make: -o FILE.html, --text or --figures DIR")
     if out is not None and out.suffix not in (".html", ".htm"):

@@ -49,7 +49,7 @@ def serve(
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Answer over HTTP, with a page to try it."""
+    """Serve predictions over HTTP, with a web page to try the model."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise UserError(f'serve: {missing[0]} is not installed; run: pip install "weft[serve]"')

@@ -42,7 +42,7 @@ def sharing(
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Tell whether the tasks of a recipe gain from sharing a body, and which of them conflict."""
+    """Measure whether the tasks of a recipe gain from sharing a body, and which of them conflict."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
     seconds = options.time_seconds(max_time)

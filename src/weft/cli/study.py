@@ -62,7 +62,7 @@ def run(
     device: str,
     trust_code: bool,
 ) -> None:
-    """Plan a study, and unless that is all, run it and show what it found."""
+    """Plan a study and, unless `plan_only`, run it and show its results."""
     options.require_folder(data_dir)
     if out is None and not plan_only:
         raise UserError("study: say with -o which folder the study goes into, or look at it with --plan")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weft.training.loop import TrainListener
 
 SHOWN = 10
-"""trials that the table on the terminal has; the file has all"""
+"""maximum number of trials in the terminal's table; the file has all trials"""
 
 
 def sweep(
@@ -56,13 +56,13 @@ def sweep(
 
 
 class Terminal:
-    """Follows the trials of this process."""
+    """Terminal display of the trials of this process."""
 
     def __init__(self, console: "Console") -> None:
         from weft.report.live import Watcher
 
         class Trial(Watcher):
-            """A note about the data would be the same for every trial: it is said once."""
+            """Watcher that prints each note once: notes about the data are the same for every trial."""
 
             def noted(self, message: str) -> None:
                 if message not in said:

@@ -1,4 +1,4 @@
-"""What commands print of scores, and of the end of a run."""
+"""Terminal output of scores and of the result of a run."""
 
 from collections.abc import Collection, Mapping
 
@@ -21,9 +21,9 @@ def score_table(
     split: str = "dev",
     untrained: Collection[str] = (),
 ) -> Group:
-    """Task by task, the primary metric first; with the untrained heads beside it if they were scored.
+    """Build a table of scores by task, the primary metric first; `before` adds a column of earlier scores.
 
-    Below the table it says how overall is formed and what its metrics average over.
+    Notes below the table explain how the overall score is computed and what its metrics average over.
     """
     measured = {task: [metric for metric in values if metric in METRICS] for task, values in scores.items()}
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -46,7 +46,7 @@ def score_table(
 
 
 def show_result(console: Console, result: RunResult, run: RunPaths) -> None:
-    """The end of a run: scores before and after, time, and where the model is."""
+    """Print the result of a run: scores before and after, training time, and the path of the model."""
     before = result.before or UntrainedScores()
     console.print()
     console.print(score_table(result.dev, result.overall, before.dev, before.overall, untrained=result.untrained))

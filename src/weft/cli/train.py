@@ -27,7 +27,7 @@ def train(
     ] = None,
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Train a recipe into a run folder."""
+    """Train a recipe and write a run folder."""
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
     from weft.cli.terminal import show_result

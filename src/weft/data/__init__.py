@@ -1,1 +1,1 @@
-"""From files to batches: read, check, tokenize once, lay out in memory."""
+"""Data loading: read and check files, tokenize them once and build batches."""

@@ -1,7 +1,7 @@
-"""Bounds on the memory that reading a file takes: a small file from a stranger must not expand into gigabytes.
+"""Memory limits for reading files: a small untrusted file must not expand into gigabytes.
 
-A few bytes can stand for billions: a repeated value in a parquet file, a gzipped line without an end. Whatever would
-need more than about twice the file and some hundred megabytes is rejected with a message before it is expanded.
+A few bytes can encode billions: a repeated value in a parquet file, a gzipped line without an end. Content that needs
+more than about twice the file size plus a few hundred megabytes is rejected with an error before it is expanded.
 """
 
 import gzip
@@ -16,22 +16,22 @@ import pyarrow.parquet as pq
 from weft.foundation.errors import UserError
 
 ROWS = 8192
-"""rows that are read, tokenized or answered together"""
+"""Number of rows that are read, tokenized or predicted together."""
 CHARACTERS = 200_000_000
-"""in so many rows, besides twice the size of the file"""
+"""Maximum number of characters in `ROWS` rows, in addition to twice the file size."""
 LINE = 16_000_000
-"""characters in one line"""
+"""Maximum number of characters in one line."""
 EXPANDED = 256 << 20
-"""bytes that any file may expand to"""
+"""Number of bytes that any file may expand to."""
 GZIP_RATIO = 100
 PARQUET_RATIO = 20
-"""how many times its size a file may expand to beyond that; text compresses to a tenth"""
+"""Maximum expansion ratio above `EXPANDED` bytes. Text compresses to about a tenth of its size."""
 VALUES = 20_000_000
-"""list entries in one row group of a parquet column"""
+"""Maximum number of list entries in one row group of a parquet column."""
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """A file, or what a gzipped one holds as long as it does not expand beyond reason."""
+    """Open a file for reading bytes. A gzipped file is decompressed up to a size limit."""
     return cast(BinaryIO, BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb")
 
 
@@ -57,10 +57,10 @@ class BoundedGzip(gzip.GzipFile):
 
 
 class BoundedText(io.TextIOWrapper):
-    """A text file whose lines end somewhere."""
+    """A text file with a maximum line length."""
 
     def __init__(self, path: Path, encoding: str) -> None:
-        # bytes that are not of this encoding become lone surrogates, so that a reader can say on which line they are
+        # bytes that are invalid in this encoding become lone surrogates, so that errors can report their line
         super().__init__(open_bytes(path), encoding=encoding, newline="", errors="surrogateescape")
         self.path = path
         self.lines = 0
@@ -87,7 +87,7 @@ AnyRow = TypeVar("AnyRow", bound=HasTexts)
 
 
 def within_memory(path: Path, rows: Iterator[AnyRow]) -> Iterator[AnyRow]:
-    """The rows of a file, as long as those that are in memory together are not too long."""
+    """Yield the rows of a file; raise if the rows held in memory together are too long."""
     limit = CHARACTERS + 2 * path.stat().st_size
     held = 0
     for number, row in enumerate(rows):
@@ -105,10 +105,10 @@ def _too_long(path: Path, row: int) -> str:
 
 
 def parquet_rows(path: Path, choice: Callable[[list[str]], list[str]] | None) -> Iterator[dict[str, Any]]:
-    """The values of each row, by column; of all columns or those of `choice`."""
+    """Yield the values of each row by column, for all columns or those selected by `choice`."""
     try:
         yield from _parquet_rows(path, choice)
-    except (OSError, ValueError, OverflowError) as error:  # whatever damage makes the library raise
+    except (OSError, ValueError, OverflowError) as error:  # exceptions that pyarrow raises for damaged files
         raise UserError(f"{path}: cannot be read as parquet ({str(error).splitlines()[0]})") from None
 
 
@@ -119,7 +119,7 @@ def _parquet_rows(path: Path, choice: Callable[[list[str]], list[str]] | None) -
         shared, one_by_one = _encodings(path, file, set(columns))
     limit = CHARACTERS + 2 * path.stat().st_size
     number = 0
-    # a buffer: without one, a whole column of a row group is in memory at once
+    # without a buffer, a whole column of a row group is in memory at once
     with pq.ParquetFile(path, buffer_size=1 << 20, read_dictionary=shared) as file:
         for batch in file.iter_batches(batch_size=1 if one_by_one else ROWS, columns=columns):
             if sum(_text_bytes(column) for column in batch.columns) > limit:
@@ -129,9 +129,9 @@ def _parquet_rows(path: Path, choice: Callable[[list[str]], list[str]] | None) -
 
 
 def _encodings(path: Path, file: pq.ParquetFile, columns: set[str]) -> tuple[list[str], bool]:
-    """Columns of texts that can be read without repeating equal ones; whether rows must be read one by one.
+    """Return the text columns that can be read dictionary-encoded, and whether rows must be read one by one.
 
-    Delta encoding lets a text of one byte stand for a long one, and is always expanded.
+    With delta encoding, one byte can encode a long text, and pyarrow always expands it.
     """
     shared, one_by_one = [], False
     metadata = file.metadata
@@ -150,7 +150,7 @@ def _encodings(path: Path, file: pq.ParquetFile, columns: set[str]) -> tuple[lis
 
 
 def _require_reasonable(path: Path, chunk: Any, *, is_list: bool) -> None:
-    """Reject a column of a row group that expands to more than its size in the file can explain."""
+    """Reject a column of a row group that expands to far more than its size in the file."""
     where = f"{path}: column {chunk.path_in_schema.split('.')[0]!r}"
     advice = "write the file again in smaller row groups"
     if is_list and chunk.num_values > VALUES:
@@ -161,9 +161,9 @@ def _require_reasonable(path: Path, chunk: Any, *, is_list: bool) -> None:
 
 
 def _text_bytes(array: Any) -> int:
-    """What the texts of an array take when equal ones are repeated."""
+    """Return the size in bytes of the texts of an array, with repeated texts counted every time."""
     if pa.types.is_dictionary(array.type):
-        import pyarrow.compute as pc  # takes long to import, and answers for single texts do without
+        import pyarrow.compute as pc  # slow to import, and not needed to predict single texts
 
         lengths = pc.binary_length(array.dictionary).take(array.indices)
         return int(pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0)

@@ -1,4 +1,4 @@
-"""One cell of a table as text, whatever library it comes from."""
+"""Conversion of table cells of any library to text."""
 
 import json
 import math
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def as_text(value: Any) -> str:
-    """A typed value as a csv file would hold it; lists and objects stay JSON."""
+    """Return a typed value as text, as in a csv file. Lists and objects become JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -15,19 +15,19 @@ def as_text(value: Any) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """The same for a value of numpy, pandas or polars; a missing one is empty."""
+    """Return a value of numpy, pandas or polars as text. A missing value becomes an empty string."""
     if isinstance(value, str):
-        return str(value)  # numpy's strings as Python's
+        return str(value)  # converts numpy strings to Python strings
     if is_missing(value):
         return ""
-    for plain in ("tolist", "to_list"):  # numpy's numbers and arrays; polars' lists
+    for plain in ("tolist", "to_list"):  # numpy scalars and arrays; polars lists
         if hasattr(value, plain):
             return as_text(getattr(value, plain)())
     return as_text(value)
 
 
 def is_missing(value: Any) -> bool:
-    """None, a NaN, or what a library has in their place (pandas' NA and NaT)."""
+    """Return whether a value is None, NaN, or pandas' NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and math.isnan(value)

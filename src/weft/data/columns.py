@@ -1,4 +1,4 @@
-"""What a column of a file looks like, counted over all of its rows in constant memory."""
+"""Statistics of a column, computed over all rows of a file in constant memory."""
 
 import re
 from collections import Counter
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from weft.kinds.cells import as_flag, as_float, canonical, divide
 
 DISTINCT_KEPT = 200
-"""a column with more different values than this is not a set of classes"""
+"""Maximum number of distinct values of a column of classes."""
 WORDS_KEPT = 5000
-"""different words of a column that are compared with another's"""
+"""Number of distinct words of a column to compare with another column."""
 ID_WORDS = {"id", "ids", "idx", "index", "uuid", "row", "guid", "unnamed", "key", "hash", "url", "link"}
 DATE_WORDS = {"date", "time", "timestamp", "year", "month", "day", "created", "updated", "at"}
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?|\d{1,2}:\d{2}(:\d{2})?")
@@ -31,17 +31,17 @@ HEADER_WORDS = set(
     "text label sentence class category target id idx index title review message comment tweet question answer body "
     "content document phrase query utterance intent sentiment emotion premise hypothesis name date stars".split()
 )
-"""names that are hardly ever values"""
+"""Column names that rarely occur as values."""
 
 
 def name_words(name: str) -> list[str]:
-    """`is_duplicate`, `isDuplicate` and `is duplicate` -> is, duplicate"""
+    """Return the words of a column name: `is_duplicate`, `isDuplicate`, `is duplicate` -> is, duplicate."""
     return re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
 @dataclass
 class Column:
-    """The values of one column, summed up."""
+    """Summary statistics of one column."""
 
     name: str
     filled: int = 0
@@ -49,19 +49,19 @@ class Column:
     words: int = 0
     numbers: int = 0
     whole: int = 0
-    """rows with a number without a fraction"""
+    """Number of rows with an integer."""
     flags: int = 0
-    """rows with 0 or 1, true or false, yes or no"""
+    """Number of rows with 0 or 1, true or false, yes or no."""
     dates: int = 0
     listed: int = 0
-    """rows with a list in brackets"""
+    """Number of rows with a list in brackets."""
     counts: Counter[str] = field(default_factory=Counter)
     overflown: bool = False
-    """more different values than are worth keeping"""
+    """Whether the column has more than `DISTINCT_KEPT` distinct values."""
     parts: Counter[str] = field(default_factory=Counter)
-    """the labels of cells that may hold several"""
+    """Counts of the individual labels, for cells that may contain several."""
     has_several: bool = False
-    """whether some cell holds several labels"""
+    """Whether any cell contains several labels."""
     parts_overflown: bool = False
     vocabulary: set[str] = field(default_factory=set)
 
@@ -100,19 +100,19 @@ class Column:
 
     @property
     def is_flag(self) -> bool:
-        """Both of two opposite values, and no others."""
+        """Whether the column contains both of two opposite values, and no others."""
         return self.filled > 0 and self.flags == self.filled and len({as_flag(value) for value in self.counts}) == 2
 
     @property
     def is_text(self) -> bool:
-        """Several words a row, and rows that mostly differ."""
+        """Whether rows have several words and are mostly distinct."""
         repeats = not self.overflown and len(self.counts) <= max(2, self.filled // 5)
         several = self.mean_words >= 2.5 and not self.is_several
         return self.filled > 0 and not self.is_numeric and not self.is_date and several and not repeats
 
     @property
     def is_several(self) -> bool:
-        """Cells such as `plot;acting` or `["plot", "acting"]` whose parts come from one small set."""
+        """Whether cells contain several labels of a small set, such as `plot;acting` or `["plot", "acting"]`."""
         if self.is_numeric or self.parts_overflown or not self.parts:
             return False
         if self.listed == self.filled:
@@ -129,7 +129,7 @@ class Column:
 
     @property
     def is_class_like(self) -> bool:
-        """A small set of values, rather than a quantity."""
+        """Whether the values are a small set rather than a quantity."""
         few = not self.overflown and len(self.counts) <= 10 and self.whole == self.filled
         return self.is_several or self.is_flag or not self.is_numeric or few
 
@@ -154,12 +154,12 @@ class Column:
 
 
 def shared_words(one: Column, other: Column) -> float:
-    """How much of the smaller vocabulary is in the other column too."""
+    """Return the fraction of the smaller vocabulary that also occurs in the other column."""
     return len(one.vocabulary & other.vocabulary) / max(1, min(len(one.vocabulary), len(other.vocabulary)))
 
 
 def header_is_data(header: Sequence[str], columns: Sequence[Column]) -> bool:
-    """Whether a header fits its columns as one more row would, and nothing in it looks like a name."""
+    """Return whether a header looks like a row of data, with no cell that looks like a column name."""
     if HEADER_WORDS & {cell.strip().lower() for cell in header}:
         return False
     signs = [_is_value(cell.strip(), column) for cell, column in zip(header, columns, strict=True)]
@@ -167,7 +167,7 @@ def header_is_data(header: Sequence[str], columns: Sequence[Column]) -> bool:
 
 
 def _is_value(cell: str, column: Column) -> bool | None:
-    """Whether a cell of a header is a value of its column (True), a name (False), or may be either (None)."""
+    """Return True if a header cell is a value of its column, False if it is a name, None if it may be either."""
     is_number = as_float(cell) is not None
     if not column.filled:
         return None

@@ -1,4 +1,4 @@
-"""Which files feed a task, and the layouts that are known by name."""
+"""Data configuration of a task, and the presets."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from weft.foundation.shipped import shipped_folder
 
 
 def _column(value: Any) -> Any:
-    """A column may be given by its number."""
+    """Convert a column number to a column name."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -32,7 +32,7 @@ LabelColumns = Annotated[str | tuple[str, ...], BeforeValidator(_label_columns)]
 
 
 class DataConfig(Config):
-    """Files of one task and the columns that matter in them."""
+    """Files of one task and the columns to read from them."""
 
     train: str | None = None
     """Train file, relative to the recipe: csv, tsv, jsonl or parquet, optionally gzipped."""
@@ -95,11 +95,11 @@ class DataConfig(Config):
 
     @property
     def layout(self) -> Layout:
-        """How its files are written."""
+        """Layout of the files."""
         return Layout(self.quoting, self.encoding, self.header, self.columns)
 
     def without_files(self) -> "DataConfig":
-        """The columns and rules alone: nothing about files, how they are written or where they are."""
+        """Return a copy with the columns and rules only, without the files, their layout and their location."""
         files = {"train", "dev", "test", "hub", "preset", "given", "quoting", "header", "columns", "encoding"}
         return DataConfig.model_validate(self.model_dump(exclude=files))
 
@@ -109,7 +109,7 @@ class DataConfig(Config):
 
     @property
     def empty_rule(self) -> OnEmpty:
-        """what becomes of an empty text"""
+        """Handling of rows with an empty text."""
         return self.on_empty or ("skip" if self.on_bad_rows == "skip" else "error")
 
     @model_validator(mode="after")
@@ -120,13 +120,13 @@ class DataConfig(Config):
 
 
 def _cs224n(name: str, stem: str, **columns: str) -> DataConfig:
-    """The layout of Stanford's CS224N default final project, which thousands of people have on disk."""
+    """Return a preset for the files of Stanford's CS224N default final project."""
     files = {split: f"{stem}-{split}.csv" for split in ("train", "dev", "test")}
     return DataConfig.model_validate({"preset": name, **files, **columns})
 
 
 def _starter(task: str, **columns: str) -> DataConfig:
-    """The small sets that come with weft."""
+    """Return a preset for one of the small data sets included in weft."""
     files = {split: str(shipped_folder("starter") / f"{task}-{split}.tsv") for split in ("train", "dev")}
     return DataConfig.model_validate(files | columns)
 
@@ -148,7 +148,7 @@ PRESETS: dict[str, DataConfig] = {
     "hub/sst5": _hub("SetFit/sst5"),
     "hub/qqp": _hub("nyu-mll/glue:qqp", text="question1", text2="question2"),
     "hub/stsb": _hub("nyu-mll/glue:stsb", **_PAIR),
-    # yelp_polarity has no validation split: the reports measured on its test rows
+    # yelp_polarity has no validation split: the reports evaluate on its test rows
     "yelp": DataConfig(hub="fancyzhx/yelp_polarity", train="train", dev="test", test="test"),
 }
 

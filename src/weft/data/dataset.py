@@ -1,4 +1,4 @@
-"""The rows of one task and one split, and batches of them."""
+"""Data set of one task and one split, and its batches."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -19,11 +19,11 @@ from weft.kinds.labels import Labels
 from weft.kinds.truth import Targets
 
 PART = 8192
-"""rows that a pass over a whole set holds at a time"""
+"""Maximum number of rows in memory at a time in a pass over a whole data set."""
 
 
 def text_columns(config: DataConfig, reader: Reader) -> list[str]:
-    """The columns that a reading reads."""
+    """Return the names of the text columns that a reading uses."""
     return [config.text] if reader.texts == 1 else [config.text, str(config.text2)]
 
 
@@ -35,7 +35,7 @@ def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
 
 
 class Dataset:
-    """Rows with their targets; batches are made on demand, so only row numbers and labels live in memory."""
+    """Rows with their targets. Batches are built lazily: only row indices and targets are kept in memory."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Dataset:
         labels: Labels,
         keep: Rows | None = None,
     ) -> None:
-        """`keep` are the file's rows that belong to this split; Defaults to all rows."""
+        """`keep` contains the rows of the file that belong to this split. Defaults to all rows."""
         self.task = task
         self.file = file
         self.reader = reader
@@ -55,12 +55,12 @@ class Dataset:
         skip = config.on_bad_rows == "skip"
         targets, rows = label_column(config, file).targets(labels, skip_bad_rows=skip)
         self.unlabelled = len(file) - len(rows)
-        """rows left out because their label cannot be used"""
+        """Number of rows skipped because their label is unusable."""
         if keep is not None:
             kept = np.isin(rows, keep)
             targets, rows = targets[kept], rows[kept]
         self.rows: Rows = rows
-        """where in the file each row of this set stands"""
+        """Index in the file of each row of this data set."""
         self.targets: Targets = targets
         if not len(rows):
             raise UserError(f"{file.source}: leaves no row for task {task!r}")
@@ -69,7 +69,7 @@ class Dataset:
         return len(self.rows)
 
     def sample(self, count: int, seed: int) -> "Dataset":
-        """Some of the rows, always the same for a seed; all of them if there are no more than `count`."""
+        """Return a random sample of `count` rows, deterministic for a seed, or all rows if there are no more."""
         if count >= len(self):
             return self
         chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
@@ -82,14 +82,14 @@ class Dataset:
         return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
 
     def parts(self) -> Iterator[tuple[slice, list[list[TokenSequence]]]]:
-        """Where the rows of each part stand, and their sequences: parts are small, and spread over the whole set."""
+        """Yield the row slice and the sequences of each part. Parts are small and strided over the whole data set."""
         count = -(-len(self) // PART)
         for first in range(count):
             where = slice(first, None, count)
             yield where, [self.sequences(row) for row in range(len(self))[where]]
 
     def batch(self, rows: Rows) -> Batch:
-        """The rows in order of length: a pooling that reads tokens takes neighbours of equal length together."""
+        """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""
         items = [(self.sequences(int(row)), int(row)) for row in rows]
         items.sort(key=lambda item: [len(ids) for ids, _ in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)
@@ -102,15 +102,15 @@ class Dataset:
         )
 
     def text_lengths(self) -> list[NDArray[np.int64]]:
-        """Tokens of each text, column by column, before anything is cut."""
+        """Return the number of tokens of each text before truncation, one array per column."""
         return [self.file.lengths(column)[self.rows] for column in self.columns]
 
     def token_counts(self) -> NDArray[np.int64]:
-        """Tokens of each row as the body sees it, special tokens included."""
+        """Return the number of tokens per row that the body receives, including special tokens."""
         return self.reader.token_counts(self.text_lengths())
 
     def cut_rows(self) -> int:
-        """How many rows lose tokens to `max_length`."""
+        """Return the number of rows truncated by `max_length`."""
         return int(self.reader.is_cut(self.text_lengths()).sum())
 
     def texts(self, row: int) -> list[str]:

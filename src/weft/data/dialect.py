@@ -1,8 +1,8 @@
-"""Finds out how a csv or tsv file is written: what divides the fields, whether quotes enclose them, the encoding.
+"""Detection of the dialect of a csv or tsv file: delimiter, quoting and encoding.
 
-The whole file is looked at, line by line, in constant memory. Quotes enclose fields where that is the only way to read
-some records, or where quotes inside of fields are doubled. They are part of the texts where some lines cannot be read
-otherwise, or where fields that nothing encloses hold quotes. The side with more such records wins.
+The whole file is scanned line by line, in constant memory. Evidence that quotes enclose fields: records that can only
+be read this way, or doubled quotes inside fields. Evidence that quotes are part of the texts: lines that can only be
+read this way, or quotes inside fields that are not enclosed. The rule with more such records is chosen.
 """
 
 import codecs
@@ -29,21 +29,21 @@ CONVERT = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one file is read."""
+    """Delimiter, encoding, quoting and column names of one file."""
 
     delimiter: str
     encoding: str
     ways: tuple[Way, ...]
-    """with quoting, without it, or first one and, where that cannot be, the other"""
+    """With quoting, without quoting, or both in order: the second for records that the first cannot read."""
     names: tuple[str, ...]
-    """of the columns"""
+    """Column names."""
     header: bool
     quotes: int = 0
-    """records that hold a quote"""
+    """Number of records that contain a quote."""
     exceptions: int = 0
-    """records that only the second way reads"""
+    """Number of records that only the second way can read."""
     was_chosen: bool = False
-    """whether the file left a choice: it has quotes, and the recipe does not say what they are"""
+    """Whether quoting was detected: the file has quotes, and the recipe does not set `quoting`."""
 
     def __str__(self) -> str:
         quoting = "quotes enclose fields" if self.ways[0] == "csv" else "quotes are part of the texts"
@@ -59,7 +59,7 @@ class Dialect:
 
     @property
     def is_obvious(self) -> bool:
-        """Whether nobody needs to hear of it: csv with quotes as they should be, in UTF-8, with a header."""
+        """Whether the dialect need not be reported: quoting was not detected, or is standard without exceptions."""
         return not self.was_chosen or (self.ways[0] == "csv" and not self.exceptions)
 
     def as_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Dialect:
 
 
 def detect(path: Path, layout: Layout) -> Dialect:
-    """The dialect of a csv or tsv file, as its layout says or as the whole file shows."""
+    """Return the dialect of a csv or tsv file, from its layout or detected on the whole file."""
     stat = path.stat()
     with explaining(path):
         return _detect(path, (stat.st_size, stat.st_mtime_ns), layout)
@@ -109,7 +109,7 @@ def _detect(path: Path, _stamp: tuple[int, int], layout: Layout) -> Dialect:
 
 
 def _candidates(line: str) -> list[str]:
-    """What may divide the fields of a file with this first line."""
+    """Return the candidate delimiters of a file with this first line."""
     return [delimiter for delimiter in DELIMITERS if delimiter in line] or ["\t"]
 
 
@@ -129,19 +129,19 @@ def _names(path: Path, fields: list[str], layout: Layout) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Bytes:
-    """What a pass over the bytes of a file shows."""
+    """Result of a scan over the bytes of a file."""
 
     quotes: bool
     is_utf8: bool
     is_ascii: bool
 
     def encoding(self, declared: str) -> str:
-        """Bytes that are UTF-8 and more than ASCII are hardly anything else, whatever the recipe says."""
+        """Return the encoding to use. Valid UTF-8 with non-ASCII bytes is read as UTF-8, whatever is declared."""
         return "utf-8-sig" if _is_utf8(declared) or (self.is_utf8 and not self.is_ascii) else declared
 
 
 def text_encoding(path: Path, declared: str) -> str:
-    """How a text file is to be opened."""
+    """Return the encoding with which to open a text file."""
     return "utf-8-sig" if _is_utf8(declared) else scan(path).encoding(declared)
 
 
@@ -169,34 +169,34 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = 
 
 
 def shown(encoding: str) -> str:
-    """An encoding as messages name it."""
+    """Return the name of an encoding for messages."""
     return "UTF-8" if _is_utf8(encoding) else encoding
 
 
 @dataclass(frozen=True)
 class Survey:
-    """How many records of a file, cut by one delimiter, speak for what."""
+    """Counts of the evidence for each quoting rule, for one delimiter."""
 
     delimiter: str
     width: int
     counts: Counter[str] = field(default_factory=Counter)
 
     def ways(self) -> tuple[Way, ...]:
-        """The better way to read it first."""
+        """Return both ways to read the file, the better one first."""
         n = self.counts
         for_quoting = n["only quoted"] + n["doubled"]
         for_texts = n["only plain"] + n["inside"]
         if self.delimiter != "\t":
             return ("none", "csv") if for_texts > for_quoting else ("csv", "none")
         # Files with tabs are often written without quoting. Then some lines start with a quote that a later line
-        # happens to close, and some fields look enclosed that no writer had a reason to enclose.
+        # happens to close, and some fields look enclosed although they need no quotes.
         some_are_not_enclosed = n["read"] > n["quotes"] + 1  # the header may differ from all rows
         for_texts += n["several rows"] + (n["needless"] if some_are_not_enclosed else 0)
         return ("none", "csv") if for_texts and for_texts >= for_quoting else ("csv", "none")
 
 
 def survey(path: Path, encoding: str, delimiter: str) -> Survey:
-    """Count over the whole file what can be read in which way."""
+    """Count over the whole file which records can be read with quoting, without quoting, or both."""
     with BoundedText(path, encoding) as handle:
         records = Records(handle, delimiter)
         first = records.read()
@@ -216,7 +216,7 @@ def survey(path: Path, encoding: str, delimiter: str) -> Survey:
 
 
 def _evidence(record: Record, width: int) -> Iterator[str]:
-    """What one record with a quote says, cut with quoting if it can be."""
+    """Yield the evidence of one record that contains a quote, split with quoting if possible."""
     quoted = record.fields(("csv",), width)
     if quoted is not None or len(record.plain) == width:
         yield "read"
@@ -233,7 +233,7 @@ def _evidence(record: Record, width: int) -> Iterator[str]:
 
 
 def _kind(text: str, raw: str) -> str:
-    """What a field with quotes says, by its text with quoting and without."""
+    """Return the evidence of a field with quotes, from its text with quoting and without."""
     if text == raw:
         return "inside"  # a writer that encloses fields would have enclosed this one
     if QUOTE in text:

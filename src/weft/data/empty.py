@@ -6,21 +6,21 @@ from typing import Literal, get_args
 from weft.foundation.errors import UserError
 
 OnEmpty = Literal["error", "skip", "keep"]
-"""fail with a message; leave the row out, or without an answer; read it as a text without words"""
+"""error: raise; skip: ignore the row, or predict nothing for it; keep: read it as a text without words."""
 
 
 def is_empty(text: str) -> bool:
-    """Whether a text has nothing but blanks."""
+    """Return whether a text is empty or contains only whitespace."""
     return not text.strip()
 
 
 def empty_column(values: Mapping[str, str], columns: Sequence[str]) -> str | None:
-    """The first of a row's text columns that is empty."""
+    """Return the first empty text column of a row, or None."""
     return next((name for name in columns if is_empty(values[name])), None)
 
 
 def answerable(sides: Sequence[Sequence[str]], rule: OnEmpty, names: Sequence[str] = ("texts", "texts2")) -> list[int]:
-    """The rows that get an answer; `sides` holds the texts of each text column, which messages call `names`."""
+    """Return the rows to predict. `sides` contains the texts of each text column, `names` their names in messages."""
     rows = range(len(sides[0]))
     if rule == "keep":
         return list(rows)
@@ -41,7 +41,7 @@ def answerable(sides: Sequence[Sequence[str]], rule: OnEmpty, names: Sequence[st
 
 
 def require_rule(rule: str | None, where: str) -> OnEmpty | None:
-    """A rule as a user names it, or None for the task's own."""
+    """Return the rule that a user names, or None for the rule of the task. Reject other names."""
     for known in get_args(OnEmpty):
         if rule == known:
             return known  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Reads a file of rows, one at a time, with the line that each row starts on."""
+"""Reading of data files row by row, with the line number on which each row starts."""
 
 import json
 import re
@@ -18,28 +18,28 @@ from weft.foundation.errors import UserError
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 LONGEST = 1_000_000
-"""characters in one text: no body reads a hundredth of that, so more is a file gone wrong"""
+"""Maximum number of characters in one text. No body reads a hundredth of that: a longer text is an error."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Row(NamedTuple):
     line: int
-    """line in the file, from 1; for parquet the number of the row; of a table its number from 0"""
+    """Line number in the file, from 1. For parquet: row number from 1. For a table in memory: row number from 0."""
     values: dict[str, str]
     typed: dict[str, Any] | None = None
-    """the same as JSON has it, for jsonl"""
+    """The values with their JSON types, for jsonl."""
 
 
 Choice = Callable[[list[str]], list[str]]
-"""which of the columns that a file has somebody wants"""
+"""Function that selects the columns to read from those of a file."""
 
 
 def read_rows(
     source: Source, problems: Problems, choice: Choice | None = None, layout: Layout = PLAIN
 ) -> Iterator[Row]:
-    """Rows of a csv, tsv, jsonl or parquet file, the first three also gzipped, or of a table in memory.
+    """Yield the rows of a csv, tsv, jsonl or parquet file, the first three optionally gzipped, or of a table in memory.
 
-    What is not a row goes to `problems`. Of a parquet file, whose columns lie apart, only those of `choice` are read.
+    Invalid rows are added to `problems`. For a parquet file, which is columnar, only the columns of `choice` are read.
     """
     if isinstance(source, Frame):
         yield from _usable((Row(number, cells) for number, cells in enumerate(source.rows())), problems, layout)
@@ -72,7 +72,7 @@ def _rows(path: Path, problems: Problems, choice: Choice | None, layout: Layout)
 
 
 def _unusable(row: Row, encoding: str) -> tuple[str, str] | None:
-    """What is wrong with the characters of a row: (kind, detail), or None."""
+    """Return the problem with the characters of a row as (kind, detail), or None."""
     for name, text in row.values.items():
         if "\0" in text:
             return "NUL byte", f"column {name!r} holds a NUL byte; remove it, for instance with `tr -d '\\0'`"
@@ -87,7 +87,7 @@ def _unusable(row: Row, encoding: str) -> tuple[str, str] | None:
 
 
 def _delimited(handle: IO[str], dialect: Dialect, problems: Problems) -> Iterator[Row]:
-    """csv and tsv, read as the file's dialect says."""
+    """Yield the rows of a csv or tsv file, read with its dialect."""
     records = Records(handle, dialect.delimiter)
     width = len(dialect.names)
     line = 1
@@ -107,7 +107,7 @@ def _delimited(handle: IO[str], dialect: Dialect, problems: Problems) -> Iterato
 
 
 def _loosely(record: Record, dialect: Dialect, width: int) -> tuple[list[str], int] | None:
-    """The last resort for one line whose quotes are odd, unless the recipe says that they mean nothing."""
+    """Split a line with malformed quotes, as a last resort. Not used if the recipe disables quoting."""
     if "csv" not in dialect.ways or record.quoted is not None:
         return None
     fields = loosely_quoted(record.taken[0], dialect.delimiter, width)
@@ -115,7 +115,7 @@ def _loosely(record: Record, dialect: Dialect, width: int) -> tuple[list[str], i
 
 
 def _unreadable(record: Record, dialect: Dialect) -> tuple[str, str]:
-    """What is wrong with a record: (kind, detail)."""
+    """Return the problem with a record as (kind, detail)."""
     if dialect.ways[0] == "csv" and record.quoted is None:
         return "unbalanced quotes", "a quote opens here and is not closed properly"
     fields = record.plain if dialect.ways[0] == "none" or record.quoted is None else record.quoted
@@ -124,7 +124,7 @@ def _unreadable(record: Record, dialect: Dialect) -> tuple[str, str]:
 
 
 def _json_lines(handle: IO[str], path: Path, problems: Problems) -> Iterator[Row]:
-    """One JSON object a line; a key that only some rows have is empty in the others."""
+    """Yield the rows of a file with one JSON object per line. Missing keys become empty strings."""
     columns: list[str] = []
     for line, text in enumerate(handle, 1):
         if not text.strip():
@@ -153,7 +153,7 @@ def _parquet(path: Path, choice: Choice | None) -> Iterator[Row]:
 
 
 def require_columns(source: Source, found: list[str], wanted: list[str]) -> None:
-    """A column that a recipe names must be there."""
+    """Raise if a column that the recipe names is missing."""
     for name in wanted:
         if name not in found:
             shown = ", ".join(repr(column) for column in found)

@@ -1,6 +1,6 @@
-"""Tables that users hand over in Python: of pandas, polars, Arrow or datasets, columns by name, lists of rows.
+"""Tables passed in Python: from pandas, polars, Arrow or datasets, mappings of columns, lists of rows.
 
-None of those libraries is imported: a table is what names its columns and gives them by name.
+None of these libraries is imported: a table is any object that lists its column names and returns columns by name.
 """
 
 import hashlib
@@ -14,29 +14,29 @@ from weft.data.cells import cell_text
 from weft.foundation.errors import UserError
 
 Table = Any
-"""a data frame, an Arrow table, a data set, a mapping of columns; for a `Frame` also a list of rows"""
+"""A data frame, an Arrow table, a data set or a mapping of columns. `frame_of` also accepts a list of rows."""
 SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A table under the name that messages use. Its cells are read as those of a file: as text."""
+    """A table with a name for messages. Its cells are read as text, like those of a file."""
 
     name: str
-    """such as stars.train"""
+    """Name for messages, such as stars.train."""
     table: Table
     keys: Mapping[str, Any]
-    """the columns, each with what the table itself calls it"""
+    """Column name -> key of the column in the table."""
 
     def __str__(self) -> str:
         return self.name
 
     def only(self, columns: Sequence[str]) -> "Frame":
-        """These columns alone, so that the others do not count as content."""
+        """Return a frame with these columns only, so that the other columns do not affect the digest."""
         return Frame(self.name, self.table, {name: self.keys[name] for name in dict.fromkeys(columns)})
 
     def rows(self) -> Iterator[dict[str, str]]:
-        """Row by row, the text of each column."""
+        """Yield the text of each column, row by row."""
         cells = [self._cells(name) for name in self.keys]
         try:
             for row in zip(*cells, strict=True):
@@ -45,7 +45,7 @@ class Frame:
             raise UserError(f"{self.name}: its columns have different lengths; expected a value in every row") from None
 
     def digest(self) -> str:
-        """A hash of all its cells and of the names of its columns."""
+        """Return a hash of all cells and column names."""
         content = hashlib.sha256(json.dumps(list(self.keys)).encode())
         for row in self.rows():
             content.update(json.dumps(list(row.values())).encode())
@@ -53,26 +53,26 @@ class Frame:
 
     def _cells(self, name: str) -> Iterator[str]:
         column = column_of(self.table, self.keys[name], self.name)
-        if isinstance(column, str | bytes) or not hasattr(column, "__len__"):  # a generator could be read once only
+        if isinstance(column, str | bytes) or not hasattr(column, "__len__"):  # a generator can be read only once
             raise UserError(f"{self.name}: column {name!r} is {kind_of(column)}, expected a list of its values")
-        if hasattr(column, "chunks"):  # Arrow, a part at a time
+        if hasattr(column, "chunks"):  # Arrow, one chunk at a time
             return (cell_text(value) for chunk in column.chunks for value in chunk.to_pylist())
         return (cell_text(value) for value in (column.to_pylist() if hasattr(column, "to_pylist") else column))
 
 
 Source = Path | Frame
-"""where rows come from"""
+"""Source of rows: a file or a table in memory."""
 GivenFrames = Mapping[str, Mapping[str, Frame]]
-"""task -> split -> its rows, where they were given in Python"""
+"""Task -> split -> rows, for the splits given in Python."""
 
 
 def place(source: Source, line: int) -> str:
-    """What messages call a row: its line in a file; its number in a table, from 0 as Python counts."""
+    """Return the location of a row for messages: its line in a file, or its index in a table, from 0."""
     return f"row {line} of {source}" if isinstance(source, Frame) else f"{source}:{line}"
 
 
 def frame_of(given: Table, name: str) -> Frame:
-    """A table that somebody gave; messages call it `name`."""
+    """Return the frame of a given table. `name` is its name in messages."""
     if isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
         given = _columns(given, name)
     keys = column_keys(given, name)
@@ -83,7 +83,7 @@ def frame_of(given: Table, name: str) -> Frame:
 
 
 def frames_of(data: Mapping[str, Mapping[str, Table]]) -> GivenFrames:
-    """`data` of `weft.train`: for each task named its splits, each a table."""
+    """Return the frames of the `data` argument of `weft.train`: task -> split -> table."""
     if not isinstance(data, Mapping):
         raise UserError(f"data: found {kind_of(data)}, expected a dictionary such as {_example('TASK')}")
     return {task: _splits(task, own) for task, own in data.items()}
@@ -104,12 +104,12 @@ def _example(task: str) -> str:
 
 
 def column_keys(given: Table, name: str) -> dict[str, Any] | None:
-    """The columns of a table, each with what the table itself calls it; None for anything else."""
+    """Return column name -> key of the column in the table, or None if `given` is not a table."""
     if isinstance(given, str):
         return None
     if isinstance(given, Mapping) and not _holds_tables(given):
         return _named(list(given), name)
-    if hasattr(given, "collect"):  # a query that has not run yet, such as polars' LazyFrame
+    if hasattr(given, "collect"):  # a lazy query, such as polars' LazyFrame
         raise UserError(
             f"{name}: found {kind_of(given)}, whose rows are not there yet; give what its collect() returns"
         )
@@ -123,7 +123,7 @@ def column_keys(given: Table, name: str) -> dict[str, Any] | None:
 
 
 def column_of(table: Table, key: Any, name: str) -> Any:
-    """One column of a table that messages call `name`."""
+    """Return one column of a table. `name` is the name of the table in messages."""
     try:
         return table[key]
     except (TypeError, KeyError) as error:
@@ -131,13 +131,13 @@ def column_of(table: Table, key: Any, name: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, with its article."""
+    """Return the type name of a value with its indefinite article."""
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _holds_tables(given: Mapping[Any, Any]) -> bool:
-    """Whether it is a DatasetDict, which is a mapping of splits."""
+    """Return whether `given` is a DatasetDict, a mapping of splits."""
     return isinstance(getattr(given, "column_names", None), Mapping)
 
 
@@ -150,7 +150,7 @@ def _named(keys: list[Any], name: str) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[Mapping[Any, Any]], name: str) -> dict[str, list[Any]]:
-    """Rows as columns; a key that only some rows have is empty in the others, as in a jsonl file."""
+    """Convert rows to columns. Missing keys become empty cells, as in a jsonl file."""
     columns = list(rows[0])
     for number, row in enumerate(rows):
         unknown = [key for key in row if key not in rows[0]]

@@ -1,4 +1,4 @@
-"""Texts as Python users have them: one text, lists and the like, columns and tables of any library."""
+"""Conversion of texts passed in Python: one text, an iterable of texts, or a column or table of any library."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from weft.data.tables import choose_columns
 from weft.foundation.errors import UserError
 
 Given = Any
-"""a text; an iterable of texts (list, tuple, array, Series, generator); a table with the task's text columns"""
+"""A text, an iterable of texts (list, tuple, array, Series, generator), or a table with the text columns."""
 
 
 def is_table(given: Given) -> bool:
-    """Whether it has columns by name."""
+    """Return whether `given` is a table with named columns."""
     return column_keys(given, "texts") is not None
 
 
 def sides_of(texts: Given, texts2: Given | None, own: Sequence[str]) -> list[list[str]]:
-    """One list of texts for each text column: of a table, those called `text` and `text2` or by their `own` names."""
+    """Return one list of texts per text column. In a table: `text` and `text2`, or else the `own` column names."""
     keys = column_keys(texts, "texts")
     if keys is None:
         return [texts_of(texts, "texts"), *([] if texts2 is None else [texts_of(texts2, "texts2")])]
@@ -34,7 +34,7 @@ def sides_of(texts: Given, texts2: Given | None, own: Sequence[str]) -> list[lis
 
 
 def texts_of(given: Given, what: str) -> list[str]:
-    """A list of texts, checked one by one; messages call it `what`."""
+    """Return a list of texts and check each one. `what` is their name in messages."""
     if isinstance(given, str):
         return [_text(given, what)]
     if isinstance(given, bytes | set | frozenset) or column_keys(given, what) is not None:

@@ -1,4 +1,4 @@
-"""Data sets of the model hub, brought to the disk as ordinary files."""
+"""Download of Hugging Face hub data sets as parquet files."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from weft.foundation.errors import UserError
 
 
 def fetch_split(name: str, split: str, folder: Path, task: str) -> Path:
-    """`nyu-mll/glue:qqp` and `train` -> a parquet file in `folder`, made once for each revision of the set."""
+    """Return the parquet file of a split, such as `train` of `nyu-mll/glue:qqp`, cached in `folder` per revision."""
     key = f"tasks.{task}.data.hub"
     try:
         import datasets
@@ -19,7 +19,7 @@ def fetch_split(name: str, split: str, folder: Path, task: str) -> Path:
     repository, _, subset = name.partition(":")
     wanted: dict[str, Any] = {"allow_patterns": [f"{subset}/*", "README.md"]} if subset else {}
     try:
-        # The files come first: from there on everything works without the network.
+        # Download the files first: all later steps work offline.
         snapshot = Path(snapshot_download(repository, repo_type="dataset", **wanted))
     except HFValidationError as error:
         raise UserError(f"{key}: {name!r} is not a hub id ({error})") from None

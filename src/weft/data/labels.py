@@ -1,4 +1,4 @@
-"""Label columns as numbers."""
+"""Conversion of label columns to numeric targets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ BETWEEN = "\x1f"
 
 
 class LabelColumn:
-    """A file's label column under a recipe's label map."""
+    """The label column of a file, with the label map of the recipe applied."""
 
     def __init__(self, file: TokenizedFile, column: str, label_map: Mapping[str, str] | None) -> None:
         self.file = file
@@ -29,37 +29,37 @@ class LabelColumn:
 
     @property
     def where(self) -> str:
-        """file and column, for messages"""
+        """File and column, for messages."""
         return f"{self.file.source}: column {self.column!r}"
 
     def cells(self) -> pa.ChunkedArray:
-        """The label cell of each row."""
+        """Return the label cell of each row."""
         return self.file.strings(self.column)
 
     def target(self, text: str, labels: Labels) -> Target | None:
-        """What a cell means to training, or None if it is no label."""
+        """Return the training target of a cell, or None if it is not a valid label."""
         return labels.kind.target(labels.kind.mapped(text, self.map), labels)
 
     def complaint(self, text: str, labels: Labels) -> str:
-        """What is wrong with a cell that is no label."""
+        """Return the error message for a cell that is not a valid label."""
         shown = f"the label {text!r}" if text.strip() else "no label"
         return f"column {self.column!r} has {shown}, expected {labels.kind.expected(labels)}"
 
     def names(self, kind: Kind) -> list[str]:
-        """Every label that occurs: numbers in their order, then names in theirs."""
+        """Return all labels that occur: numbers in numeric order, then names in alphabetical order."""
         seen = {name for text in self.distinct(kind) for name in kind.parts(text)} - {""}
         return sorted(seen, key=lambda name: (as_float(name) is None, as_float(name) or 0.0, name))
 
     def require_names(self, declared: Sequence[str]) -> None:
-        """Labels that a recipe declares need not occur."""
+        """Accept any declared labels: they need not occur in the file."""
 
     def distinct(self, kind: Kind) -> list[str]:
-        """Every different cell, mapped."""
+        """Return the distinct cells, with the label map applied."""
         found = self.cells().unique().to_pylist()
         return [kind.mapped(str(text), self.map) for text in found]
 
     def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
-        """[n] or [n, labels] targets and the rows they belong to; labels that cannot be read stop, or are left out."""
+        """Return [n] or [n, labels] targets and their rows. Invalid labels raise an error or are skipped."""
         encoded = self.cells().dictionary_encode().unify_dictionaries().combine_chunks()
         texts = encoded.dictionary.to_pylist()
         found = [self.target(text, labels) for text in texts]
@@ -76,7 +76,7 @@ class LabelColumn:
         return targets, rows
 
     def problems(self, labels: Labels) -> Problems:
-        """Every row whose label is not one."""
+        """Return the problems of all rows with an invalid label."""
         found = Problems(self.file.source)
         good: dict[str, bool] = {}
         for row, text in enumerate(text for chunk in self.cells().chunks for text in chunk.to_pylist()):
@@ -88,21 +88,21 @@ class LabelColumn:
 
 
 class FlagColumns(LabelColumn):
-    """Columns of 0 and 1, one for each label of a multilabel task. A row's cell is all of them, one after the other."""
+    """Columns of 0 and 1, one per label of a multilabel task. The cell of a row joins the cells of all columns."""
 
     def __init__(self, file: TokenizedFile, columns: tuple[str, ...], label_map: Mapping[str, str] | None) -> None:
         super().__init__(file, ", ".join(columns), label_map)
         self.columns = columns
         self.meanings = [self.map.get(canonical(name), canonical(name)) for name in columns]
-        """each column's label; a label map renames columns, or makes one label of several"""
+        """Label of each column. A label map renames columns or merges several into one label."""
 
     def cells(self) -> pa.ChunkedArray:
-        import pyarrow.compute as pc  # takes long to import, and a trained model does without
+        import pyarrow.compute as pc  # slow to import, and not needed by a trained model
 
         return pc.binary_join_element_wise(*(self.file.strings(name) for name in self.columns), BETWEEN)
 
     def names(self, kind: Kind) -> list[str]:  # noqa: ARG002
-        """The labels are the columns, in their order, whatever their cells contain."""
+        """Return the labels of the columns in column order, independent of the cells."""
         return list(dict.fromkeys(self.meanings))
 
     def require_names(self, declared: Sequence[str]) -> None:
@@ -120,7 +120,7 @@ class FlagColumns(LabelColumn):
         return [float(name in chosen) for name in labels.names]
 
     def _apart(self, text: str) -> list[tuple[str, str]]:
-        """Each column with its own cell of a row."""
+        """Return (column, cell) pairs of a row."""
         return list(zip(self.columns, text.split(BETWEEN, len(self.columns) - 1), strict=True))
 
     def complaint(self, text: str, labels: Labels) -> str:  # noqa: ARG002
@@ -135,5 +135,5 @@ def find_labels(
     bounds: tuple[float, float] | None,
     scaled: bool,
 ) -> Labels:
-    """The labels that a recipe declares, or else those seen in the train file."""
+    """Return the labels that the recipe declares, or else those of the train file."""
     return KINDS[kind].find_labels(column, declared, bounds, scaled=scaled)

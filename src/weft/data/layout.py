@@ -1,4 +1,4 @@
-"""How a file of rows is written, as far as a recipe says it."""
+"""File layout settings of a recipe."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,14 +8,14 @@ Quoting = Literal["auto", "none", "csv"]
 
 @dataclass(frozen=True)
 class Layout:
-    """Quoting, header and columns matter to csv and tsv alone; the encoding to every text file."""
+    """Layout of a file. Quoting, header and columns apply to csv and tsv only, the encoding to all text files."""
 
     quoting: Quoting = "auto"
     encoding: str = "utf-8"
-    """of files that are not UTF-8; one that holds UTF-8 characters and nothing else is read as UTF-8"""
+    """Encoding of files that are not UTF-8. Valid UTF-8 with non-ASCII characters is always read as UTF-8."""
     header: bool = True
     columns: tuple[str, ...] = ()
-    """names of the columns of a file without a header; their numbers from 1 if there are none"""
+    """Column names of a file without a header. Defaults to their numbers from 1."""
 
 
 PLAIN = Layout()

@@ -1,4 +1,4 @@
-"""Takes personal data out of texts before anything else sees them."""
+"""Masking of personal data in texts before any other processing."""
 
 import re
 from collections import Counter
@@ -8,10 +8,10 @@ from typing import Literal
 
 MaskKind = Literal["email", "phone", "number", "link"]
 
-# In the order in which they are applied: a link may hold an address, a telephone number is a long number too.
+# In order of application: a link may contain an email address, and a phone number is also a long number.
 PATTERNS: dict[MaskKind, re.Pattern[str]] = {
     "link": re.compile(r"(?:https?://|www\.)[^\s<>\"']+", re.IGNORECASE),
-    # what may stand before an @ is consumed even if none follows: to try each of its characters would be quadratic
+    # the part before an @ is consumed even if no @ follows: retrying at each of its characters would be quadratic
     "email": re.compile(r"[\w.+-]+(@[\w-]+(?:\.[\w-]+)+)?"),
     # with a + or brackets, or in groups: 555-0199, (030) 123 45 67, +44 20 7946 0018; never a year, a score or a price
     "phone": re.compile(
@@ -22,7 +22,7 @@ PATTERNS: dict[MaskKind, re.Pattern[str]] = {
 
 
 def mask(text: str, kinds: Sequence[MaskKind], counts: Counter[str]) -> str:
-    """The text with every find replaced by its kind in brackets, such as [email]; finds are counted."""
+    """Return the text with each match replaced by its kind in brackets, such as [email], and count the matches."""
     for kind, pattern in PATTERNS.items():
         if kind in kinds:
             text = pattern.sub(partial(_replace, kind, counts), text)
@@ -30,7 +30,7 @@ def mask(text: str, kinds: Sequence[MaskKind], counts: Counter[str]) -> str:
 
 
 def _replace(kind: MaskKind, counts: Counter[str], found: re.Match[str]) -> str:
-    """A pattern's group, if it has one, tells a find from what only looked like one."""
+    """Return the replacement of a match. If the pattern has a group that did not match, the text is unchanged."""
     if None in found.groups():
         return found[0]
     counts[kind] += 1

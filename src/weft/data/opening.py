@@ -1,4 +1,4 @@
-"""What kind of file a path names, and what a library says of one that is not what its name says."""
+"""File formats by file name, and error messages for files that do not match their format."""
 
 import csv
 import gzip
@@ -14,7 +14,7 @@ from weft.foundation.errors import UserError
 
 @contextmanager
 def explaining(path: Path) -> Iterator[None]:
-    """What a library says of a file that is not what its name says, as a message."""
+    """Convert library errors about a file that does not match its format to a `UserError`."""
     try:
         yield
     except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException, UnicodeError) as error:
@@ -22,10 +22,10 @@ def explaining(path: Path) -> Iterator[None]:
 
 
 def ending(path: Path) -> str:
-    """`.csv` for a.csv and for a.csv.gz"""
+    """Return the file extension without `.gz`: `.csv` for a.csv and a.csv.gz."""
     return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
 
 
 def is_delimited(path: Path) -> bool:
-    """Whether it is read as csv or tsv: every file that is neither jsonl nor parquet."""
+    """Return whether a file is read as csv or tsv: any file that is neither jsonl nor parquet."""
     return ending(path) not in (".jsonl", ".parquet")

@@ -1,4 +1,4 @@
-"""Collects what is wrong with a file, so that a person hears of all of it at once."""
+"""Collection of all problems of a file, to report them together."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ SHOWN = 20
 
 
 class Problems:
-    """The first twenty problems of a file or table by row, the rest by count."""
+    """Problems of a file or table: the first twenty by row, the rest as counts."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -17,18 +17,18 @@ class Problems:
         self.counts: Counter[str] = Counter()
 
     def add(self, line: int, kind: str, detail: str) -> None:
-        """`kind` is counted; `detail` says what was found and what was expected."""
+        """Add a problem. `kind` is counted; `detail` says what was found and what was expected."""
         self.counts[kind] += 1
         if len(self.shown) < SHOWN:
             self.shown.append((line, f"{place(self.source, line)}: {detail}"))
 
     def join(self, other: "Problems") -> None:
-        """Add those that were found in another pass over the same file."""
+        """Add the problems found in another pass over the same file."""
         self.counts += other.counts
         self.shown = sorted([*self.shown, *other.shown])[:SHOWN]
 
     def stop(self) -> None:
-        """Raise if there was any."""
+        """Raise `BadRows` if there are any problems."""
         if self.counts:
             raise BadRows(self)
 
@@ -42,7 +42,7 @@ class Problems:
 
 
 class BadRows(UserError):
-    """A file has rows that cannot be used."""
+    """Error for a file with unusable rows."""
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(str(problems))

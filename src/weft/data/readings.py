@@ -1,9 +1,9 @@
-"""How one text, or two, become token sequences. With BERT's special tokens (each body has its own template):
+"""Conversion of one or two texts to token sequences. With BERT's special tokens (each body has its own template):
 
 single   [CLS] a [SEP]
 bi       [CLS] a [SEP]   and   [CLS] b [SEP]
-cross    [CLS] a [SEP] b [SEP]      segment 0 up to the first [SEP], then 1
-concat   [CLS] a b [SEP]            one segment
+cross    [CLS] a [SEP] b [SEP]      token type 0 up to the first [SEP], then 1
+concat   [CLS] a b [SEP]            token type 0
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ Ids = NDArray[np.int32]
 Lengths = NDArray[np.int64]
 
 TokenSequence = tuple[NDArray[np.int64], int]
-"""token ids, and how many of the last ones belong to segment 1"""
+"""Token ids, and the number of tokens at the end with token type 1."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Builds sequences of at most `max_length` tokens, special tokens included."""
+    """Builder of sequences of at most `max_length` tokens, including special tokens."""
 
     reading: Reading
     template: Template
@@ -35,20 +35,20 @@ class Reader:
 
     @property
     def texts(self) -> int:
-        """how many texts a row must have"""
+        """Number of texts per row."""
         return 1 if self.reading == "single" else 2
 
     @property
     def _specials(self) -> int:
-        """special tokens in a sequence of two texts"""
+        """Number of special tokens in a sequence of two texts."""
         return self.template.around_two if self.reading == "cross" else self.template.around_one
 
     def alone(self) -> "Reader":
-        """the same lengths for one text by itself (embeddings)"""
+        """Return a reader for single texts with the same maximum length, for embeddings."""
         return replace(self, reading="single")
 
     def sequences(self, first: Ids, second: Ids | None) -> list[TokenSequence]:
-        """One sequence for each pass through the body: two for bi, else one."""
+        """Return one sequence per forward pass through the body: two for bi, one otherwise."""
         if self.reading in ("cross", "concat"):
             assert second is not None
             return [self._pair(first, second)]
@@ -56,7 +56,7 @@ class Reader:
         return [self._alone(side) for side in sides]
 
     def token_counts(self, lengths: Sequence[Lengths]) -> Lengths:
-        """[n] tokens that the body sees of rows whose texts have these lengths, column by column."""
+        """Return the [n] numbers of tokens per row that the body receives, given the text lengths of each column."""
         if self.reading in ("cross", "concat"):
             sequences = [lengths[0] + lengths[1] + self._specials]
         else:
@@ -65,7 +65,7 @@ class Reader:
         return counts
 
     def is_cut(self, lengths: Sequence[Lengths]) -> NDArray[np.bool_]:
-        """[n] whether a row loses tokens."""
+        """Return an [n] mask of the rows that are truncated."""
         if self.reading in ("cross", "concat"):
             return np.asarray(lengths[0] + lengths[1] + self._specials > self.max_length)
         return np.asarray(np.max(np.stack(lengths), axis=0) + self.template.around_one > self.max_length)
@@ -88,10 +88,10 @@ def _joined(*pieces: Ids | tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """Lengths after cutting the longer text first, as the tokenizers library cuts a pair.
+    """Return the lengths after longest-first truncation, as in the tokenizers library.
 
-    The shorter text stays whole while it fits into half of the room; beyond that both get half, and the odd
-    token goes to the longer one (to the second if they are equally long).
+    The shorter text is not truncated if it fits into half of `room`. Otherwise both texts get half, and an odd
+    token goes to the longer text (to the second if both have the same length).
     """
     if first + second <= room:
         return first, second
@@ -101,7 +101,7 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def pack(sequences: Sequence[TokenSequence]) -> Encoded:
-    """Sequences laid end to end."""
+    """Concatenate sequences into one packed batch."""
     ids = np.concatenate([ids for ids, _ in sequences])
     lengths = tuple(len(ids) for ids, _ in sequences)
     segments = np.zeros(len(ids), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The records of a csv or tsv file, cut with quoting and without it, so that either can be taken."""
+"""Records of a csv or tsv file, split both with and without quoting."""
 
 import csv
 from collections import deque
@@ -8,20 +8,20 @@ from typing import IO, Literal, NamedTuple
 csv.field_size_limit(1 << 30)
 QUOTE = '"'
 LOOK_AHEAD = 4_000_000
-"""characters of one quoted record: a quote that closes later than this does not close"""
+"""Maximum number of characters in one quoted record. A quote that closes later counts as not closed."""
 
 Way = Literal["csv", "none"]
 
 
 class Record(NamedTuple):
-    """What stands at one place of a file."""
+    """One record of a file, split with and without quoting."""
 
     taken: tuple[str, ...]
-    """its lines if quotes enclose fields; the first one is all that it is if they do not"""
+    """Lines of the record if quotes enclose fields. Without quoting, the record is the first line only."""
     quoted: list[str] | None
-    """fields if quotes enclose them; None if a quote that opens here is not closed properly"""
+    """Fields with quoting, or None if a quote is not closed properly."""
     plain: list[str]
-    """fields of the first line if quotes mean nothing"""
+    """Fields of the first line without quoting."""
     delimiter: str
 
     @property
@@ -29,9 +29,9 @@ class Record(NamedTuple):
         return self.plain == [""]
 
     def fields(self, ways: tuple[Way, ...], width: int) -> tuple[list[str], int] | None:
-        """The fields, and how many lines they are, by the first way that gives as many as there are columns."""
+        """Return the fields and their number of lines, by the first of `ways` that gives `width` fields, or None."""
         quoted = self.quoted if self.quoted is not None and len(self.quoted) == width else None
-        # Where both ways are open, a record of several lines is not cut if that would leave lines that fit nowhere.
+        # If both ways are allowed, a multi-line record is not split if that leaves lines with a wrong number of fields.
         fits = len(self.plain) == width and (ways == ("none",) or quoted is None or self.fits_plainly(width))
         for way in ways:
             if way == "none" and fits:
@@ -41,12 +41,12 @@ class Record(NamedTuple):
         return None
 
     def fits_plainly(self, width: int) -> bool:
-        """Whether each of its lines is a row if quotes mean nothing."""
+        """Return whether each line has `width` fields without quoting."""
         return all(len(split_plainly(line, self.delimiter)) == width for line in self.taken)
 
 
 class Records:
-    """Reads a file record by record. A quote that is not closed costs one line: the next one is read by itself."""
+    """Reader of a file, record by record. An unclosed quote affects one line only: the next line is a new record."""
 
     def __init__(self, handle: IO[str], delimiter: str) -> None:
         self.handle = handle
@@ -57,7 +57,7 @@ class Records:
         self._strict = csv.reader(self, delimiter=delimiter, strict=True)
 
     def read(self) -> Record | None:
-        """The next record, or None at the end."""
+        """Read the next record. Return None at the end of the file."""
         line = self._line()
         if not line:
             return None
@@ -74,14 +74,14 @@ class Records:
         return Record(tuple(self._taken), quoted, plain, self.delimiter)
 
     def put_back(self, lines: list[str] | tuple[str, ...]) -> None:
-        """Lines of a record that were not used: they are read again."""
+        """Put back unused lines of a record, to be read again."""
         self._waiting.extendleft(reversed(lines))
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        """A further line for the record that is being read."""
+        """Return the next line of the current record."""
         line = self._line() if self._room > 0 else ""
         if not line:
             raise StopIteration
@@ -98,7 +98,7 @@ def split_plainly(line: str, delimiter: str) -> list[str]:
 
 
 def first_fields(line: str, delimiter: str) -> list[str]:
-    """The fields of a file's first line, with quoting if it is well quoted by itself."""
+    """Return the fields of the first line of a file, with quoting if its quotes are well-formed."""
     try:
         return next(csv.reader([line], delimiter=delimiter, strict=True))
     except csv.Error:
@@ -106,6 +106,6 @@ def first_fields(line: str, delimiter: str) -> list[str]:
 
 
 def loosely_quoted(line: str, delimiter: str, width: int) -> list[str] | None:
-    """Fields of a line whose quotes close, but not where a field ends: `"so" he said,1`."""
+    """Split a line with quotes that close, but not at the end of a field, such as `"so" he said,1`."""
     lines = list(csv.reader([line, ""], delimiter=delimiter))
     return lines[0] if len(lines) == 2 and len(lines[0]) == width else None

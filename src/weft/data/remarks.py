@@ -1,4 +1,4 @@
-"""What a person should know of a task's data before trusting its scores. Nothing here stops a run."""
+"""Remarks about the data of a task that affect its scores. They never stop a run."""
 
 from collections.abc import Iterator
 
@@ -10,13 +10,13 @@ from weft.data.splits import pair_keys
 from weft.data.tokens import TokenizedFile
 
 WARNING = "warning: "
-"""how a remark begins that a person must not miss"""
+"""Prefix of important remarks."""
 LOOKED_AT = 1000
-"""rows of a file that show what its columns hold"""
+"""Number of rows used to inspect the columns of a file."""
 
 
 def remarks(train: Dataset, dev: Dataset) -> list[str]:
-    """Sentences about how files were read, and about rows left out, masked, cut or seen on both sides."""
+    """Return remarks about headers, file dialects, skipped rows, masked texts and rows in both train and dev."""
     found = []
     files = {d.file.source: d for d in (train, dev)}.values()  # one file may be split into both
     for dataset in files:
@@ -33,12 +33,12 @@ def remarks(train: Dataset, dev: Dataset) -> list[str]:
             found.append(f"{dataset.file.source}: masked {finds}")
     shared = overlap(train, dev)
     if shared:
-        found.append(f"{train.task}: {shared:,} of {len(dev):,} dev rows also stand in train; they flatter the score")
+        found.append(f"{train.task}: {shared:,} of {len(dev):,} dev rows also occur in train and inflate the score")
     return found
 
 
 def header_warning(file: TokenizedFile) -> str | None:
-    """Says that the header of a csv or tsv file looks like a row."""
+    """Return a warning if the header of a csv or tsv file looks like a row, or None."""
     if file.dialect is None or not file.dialect.header:
         return None
     columns = [Column(name) for name in file.dialect.names]
@@ -55,7 +55,7 @@ def header_warning(file: TokenizedFile) -> str | None:
 
 
 def overlap(train: Dataset, dev: Dataset) -> int:
-    """How many dev rows have the texts of a train row: in any case, the texts of a pair in either order."""
+    """Count the dev rows whose texts also occur in a train row, ignoring case and the order of a pair."""
     known, asked = (pair_keys(_texts(dataset)) for dataset in (train, dev))
     known.sort()
     nearest = known[np.minimum(np.searchsorted(known, asked), len(known) - 1)]
@@ -63,7 +63,7 @@ def overlap(train: Dataset, dev: Dataset) -> int:
 
 
 def _texts(dataset: Dataset) -> Iterator[tuple[str, ...]]:
-    """The texts of each row, chunk by chunk: a large file is never in memory as a whole."""
+    """Yield the texts of each row, chunk by chunk, so that a large file is never in memory as a whole."""
     wanted = np.zeros(len(dataset.file), dtype=bool)
     wanted[dataset.rows] = True
     rows = zip(*(dataset.file.stream(name) for name in dataset.columns), strict=True)

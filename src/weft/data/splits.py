@@ -1,4 +1,4 @@
-"""Sets part of a train file aside for measuring, without letting the same text stand on both sides."""
+"""Split of a train file into train and dev rows, without the same text in both."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -15,11 +15,11 @@ Numbers = NDArray[np.int32]
 
 
 def split_rows(texts: Sequence[Iterable[str]], fraction: float, seed: int) -> tuple[Rows, Rows]:
-    """Row numbers for training and for dev, in file order.
+    """Return the train and dev rows, in file order.
 
-    `texts` gives the texts of each text column. Rows that share a text, in either column and in any case, are
-    connected; connected rows are dealt out together, in an order drawn from the seed, until dev has its share. Tasks
-    on the same texts get the same split, so that none trains on what another is measured on.
+    `texts` contains the texts of each text column. Rows that share a text, in any column and ignoring case, form a
+    group. Groups are assigned to dev as a whole, in an order drawn from the seed, until dev has its share. Tasks with
+    the same texts get the same split, so that no task trains on texts on which another task is evaluated.
     """
     first = _first_connected(_first_equal(text_keys(chain.from_iterable(texts))), len(texts))
     is_first = first == np.arange(len(first))
@@ -28,7 +28,7 @@ def split_rows(texts: Sequence[Iterable[str]], fraction: float, seed: int) -> tu
     chosen = np.zeros(len(sizes), dtype=bool)
     taken = 0
     for number in generator(seed, "dev split").permutation(len(sizes)):
-        # A group that would overshoot is left to train, so that one text that fills the file cannot fill dev.
+        # A group that exceeds the dev size stays in train, so that one very frequent text cannot fill dev.
         if taken + sizes[number] <= wanted:
             taken += sizes[number]
             chosen[number] = True
@@ -38,9 +38,9 @@ def split_rows(texts: Sequence[Iterable[str]], fraction: float, seed: int) -> tu
 
 
 def _first_connected(owners: Numbers, columns: int) -> Numbers:
-    """[n] for each row the first of those that it is linked with; `owners` says where each text stands first.
+    """Return the [n] first rows of the connected groups. `owners` is the index of the first occurrence of each text.
 
-    Rows may be many: arrays alone.
+    Uses arrays only, because there may be many rows.
     """
     count = len(owners) // columns
     by_column = np.split(owners % count, columns)
@@ -56,11 +56,11 @@ def _first_connected(owners: Numbers, columns: int) -> Numbers:
 
 
 def _first_equal(keys: Keys) -> Numbers:
-    """[n] where each key stands first."""
+    """Return the [n] indices of the first occurrence of each key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     is_new = np.append(True, ordered[1:] != ordered[:-1])
-    del ordered  # what follows needs the room
+    del ordered  # free the memory for the next steps
     start = np.maximum.accumulate(np.where(is_new, np.arange(len(order), dtype=np.int32), 0))
     found = np.empty(len(order), dtype=np.int32)
     found[order] = order[start]
@@ -68,12 +68,12 @@ def _first_equal(keys: Keys) -> Numbers:
 
 
 def text_keys(texts: Iterable[str]) -> Keys:
-    """[n] 64 bits for each text; equal ones, in any case, have equal keys."""
+    """Return [n] 64-bit keys of texts. Texts that differ only in case or whitespace have equal keys."""
     return np.fromiter((_key(fold(text)) for text in texts), dtype=np.uint64)
 
 
 def pair_keys(pairs: Iterable[Sequence[str]]) -> Keys:
-    """The same for the texts of a row, in either order."""
+    """Return [n] 64-bit keys of the texts of each row, independent of their order."""
     return np.fromiter((_key("\x1f".join(sorted(map(fold, texts)))) for texts in pairs), dtype=np.uint64)
 
 
@@ -82,5 +82,5 @@ def _key(text: str) -> int:
 
 
 def fold(text: str) -> str:
-    """Texts that differ in case and blanks alone count as equal."""
+    """Normalize case and whitespace, so that texts that differ only in these are equal."""
     return " ".join(text.casefold().split())

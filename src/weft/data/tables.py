@@ -1,4 +1,4 @@
-"""Tables of texts that users hand in for prediction."""
+"""Input files for prediction."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,25 +16,25 @@ VECTOR_ENDINGS = (".npy", ".parquet")
 
 
 def choose_columns(found: Sequence[str], own: Sequence[str]) -> list[str]:
-    """Where a task's texts are: in the columns `text` and `text2`, or else in those of the task's own files."""
+    """Return the text columns: `text` and `text2` if present, or else the columns of the task's own files."""
     standard = list(STANDARD[: len(own)])
     return standard if all(name in found for name in standard) else list(own)
 
 
 def input_layout(path: Path, own: list[str], layout: Layout) -> Layout:
-    """The layout of a file to answer for: one that names the columns has a header, whatever the training files had."""
+    """Return the layout of an input file. A first line with the column names is a header in any layout."""
     if layout.header or not path.is_file() or not is_delimited(path):
         return layout
     with_header = replace(layout, header=True, columns=())
     try:
         found = detect(path, with_header).names
-    except UserError:  # a first line that is no header
+    except UserError:  # the first line is not a header
         return layout
     return with_header if all(name in found for name in choose_columns(found, own)) else layout
 
 
 def reading_note(path: Path, own: list[str], layout: Layout) -> str | None:
-    """How a csv or tsv file is read, where that is not obvious."""
+    """Describe how a csv or tsv file is read, or return None if it is obvious."""
     if not is_delimited(path):
         return None
     dialect = detect(path, input_layout(path, own, layout))
@@ -42,7 +42,7 @@ def reading_note(path: Path, own: list[str], layout: Layout) -> str | None:
 
 
 def read_texts(path: Path, own: list[str]) -> list[list[str]]:
-    """One list for each column of a small file."""
+    """Return the texts of a small file, one list per column."""
     problems = Problems(path)
     rows = [row.values for row in read_rows(path, problems, lambda found: _required(path, found, own))]
     problems.stop()
@@ -56,7 +56,7 @@ def _required(path: Path, found: list[str], own: list[str]) -> list[str]:
 
 
 def require_writable(path: Path, endings: tuple[str, ...] = ENDINGS) -> None:
-    """Said before any work is done, not after."""
+    """Raise if an output path cannot be used, before any work is done."""
     if path.suffix not in endings:
         raise UserError(f"{path}: expected a name that ends in {' or '.join(endings)}")
     if not path.parent.is_dir():

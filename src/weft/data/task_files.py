@@ -1,4 +1,4 @@
-"""Finds and opens the files or tables of one task, split by split."""
+"""Location and loading of the files or tables of one task, by split."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ from weft.kinds.labels import Labels
 
 
 def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:
-    """A split's file: relative to `base` (the recipe's folder), in --data-dir for a preset, or from the hub."""
+    """Return the file of a split: relative to `base` (the recipe's folder), in --data-dir (preset), or from the hub."""
     if split in (config.given or ()):
         raise UserError(
             f"tasks.{task}.data.{split}: these rows were given in Python and are in no file. Give them again, "
@@ -35,7 +35,7 @@ def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path
         return base / name
     if data_dir is not None:
         return data_dir / Path(name).name
-    if Path(name).is_absolute():  # a recipe that was resolved before
+    if Path(name).is_absolute():  # from a resolved recipe
         return Path(name)
     raise UserError(
         f"tasks.{task}.data: the preset {config.preset!r} names a layout, not a place; "
@@ -56,7 +56,7 @@ class TaskFiles:
         data_dir: Path | None = None,
         frames: Mapping[str, Frame] | None = None,
     ) -> None:
-        """`frames` are the splits that were given in Python."""
+        """`frames` contains the splits given in Python."""
         if reader.texts == 2 and config.text2 is None:
             raise UserError(f"tasks.{task}.data.text2: is missing; the reading {reader.reading!r} needs two texts")
         self.task = task
@@ -68,10 +68,10 @@ class TaskFiles:
         self.frames = frames or {}
         self._open: dict[Source, TokenizedFile] = {}
         self._halves: tuple[Rows, Rows] | None = None
-        """the rows of train and dev in the file that they share"""
+        """Train and dev rows of their common file."""
 
     def skipping_bad_rows(self) -> "TaskFiles":
-        """The same files, read without the rows that cannot be used."""
+        """Return the same files, with unusable rows skipped."""
         config = self.config.model_copy(update={"on_bad_rows": "skip", "on_empty": None})
         return TaskFiles(self.task, config, self.reader, self.tokenizer, self.seed, self.data_dir, self.frames)
 
@@ -97,7 +97,7 @@ class TaskFiles:
         return self._open[source]
 
     def _narrow(self, frame: Frame, texts: list[str]) -> Frame:
-        """The columns that the task reads: others may change between a run and its resumption."""
+        """Keep only the columns that the task reads: other columns may change before a run is resumed."""
         wanted = [*texts, *self.config.label_columns]
         require_columns(frame, list(frame.keys), wanted)
         return frame.only(wanted)
@@ -107,7 +107,7 @@ class TaskFiles:
         return Dataset(self.task, file, self.config, self.reader, labels, self._part(file, split))
 
     def dataset_of(self, source: Source, labels: Labels) -> Dataset:
-        """All rows of another file or table with the same columns."""
+        """Return a data set with all rows of another file or table with the same columns."""
         return Dataset(self.task, self.open_source(source), self.config, self.reader, labels)
 
     def _part(self, file: TokenizedFile, split: str) -> Rows | None:

@@ -1,4 +1,4 @@
-"""Where a tokenizer puts its special tokens around one text, and around two."""
+"""Positions of the special tokens of a tokenizer, for one text and for a pair."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from tokenizers import Tokenizer as RustTokenizer
 from weft.foundation.errors import UserError
 
 MOST_SPECIALS = 8
-"""in one sequence; no family has more than four"""
+"""Maximum number of special tokens in one sequence. No model family has more than four."""
 USUAL = (("[CLS]", "[SEP]", 1), ("<s>", "</s>", 2))
-"""first token, last token and how many of the last stand between two texts, where a file says nothing of them"""
+"""First token, last token and the number of last tokens between two texts, if the file does not define them."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Template:
     after: tuple[int, ...]
     between: tuple[int, ...]
     typed: bool
-    """whether the second text and what follows it have token type 1"""
+    """Whether the second text and the tokens after it have token type 1."""
 
     @property
     def around_one(self) -> int:
-        """special tokens of a sequence with one text, or with two that nothing separates"""
+        """Number of special tokens in a sequence of one text, or of two texts without a separator."""
         return len(self.before) + len(self.after)
 
     @property
@@ -34,12 +34,12 @@ class Template:
 
     @staticmethod
     def usual(cls: int, sep: int) -> "Template":
-        """BERT's own: `[CLS] a [SEP] b [SEP]`"""
+        """Return BERT's template: `[CLS] a [SEP] b [SEP]`."""
         return Template((cls,), (sep,), (sep,), typed=True)
 
 
 def find_template(tokenizer: RustTokenizer, where: str) -> Template:
-    """What the post-processor of a tokenizer does, whatever its kind: read from what it makes of two short texts."""
+    """Return the template of any post-processor, inferred from the encodings of a short text and a short pair."""
     one, two = tokenizer.encode("a"), tokenizer.encode("a", "a")
     if not any(one.special_tokens_mask):
         return _by_name(tokenizer, where)
@@ -57,7 +57,7 @@ def find_template(tokenizer: RustTokenizer, where: str) -> Template:
 
 
 def _specials(encoding: Encoding, texts: list[int], where: str) -> list[tuple[int, ...]]:
-    """The special tokens before, between and after the texts of an encoding."""
+    """Return the special tokens before, between and after the texts of an encoding."""
     ids, owners = encoding.ids, encoding.sequence_ids
     found = []
     start = 0

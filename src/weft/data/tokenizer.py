@@ -1,4 +1,4 @@
-"""A body's tokenizer, freed of the cutting and padding that its file may ask for."""
+"""Tokenizer of a body, without the truncation and padding that its file may set."""
 
 import hashlib
 import json
@@ -14,27 +14,27 @@ from weft.data.template import find_template
 from weft.foundation.errors import UserError
 
 LARGEST = 10_000_000
-"""ids: no vocabulary comes near it, and ids are kept in 32 bits"""
+"""Upper bound of token ids. Vocabularies are far smaller, and ids are stored in 32 bits."""
 
 LARGEST_FILE = 64_000_000
-"""bytes of tokenizer.json: the library takes ten times as much memory to read it, and vocabularies are far smaller"""
+"""Maximum size of tokenizer.json in bytes. The library needs ten times that memory, and files are far smaller."""
 
 SENTENCEPIECE = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "spm.model")
-"""what the families call a file that the tokenizers library cannot read"""
+"""Names of SentencePiece files, which the tokenizers library cannot read."""
 
 NAMES = {
     "pad_token": ("[PAD]", "<pad>"),
     "unk_token": ("[UNK]", "<unk>"),
     "mask_token": ("[MASK]", "<mask>"),
 }
-"""settings of `transformers` -> how the families spell the token"""
+"""Setting of `transformers` -> spellings of the token in the model families."""
 
 
 class Tokenizer:
-    """Texts -> token ids without special tokens; the readings put those in, by the tokenizer's `template`."""
+    """Tokenizer that returns ids without special tokens. The readings add those, from its `template`."""
 
     def __init__(self, rust: RustTokenizer, where: str) -> None:
-        rust.no_truncation()  # cutting is the reading's job: it knows both texts of a pair
+        rust.no_truncation()  # the reading truncates: it knows both texts of a pair
         rust.no_padding()
         self.rust = rust
         self.where = where
@@ -44,7 +44,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
-        """From tokenizer.json, or from the vocabulary files of an old checkpoint."""
+        """Load a tokenizer from tokenizer.json, or from the vocabulary files of an old checkpoint."""
         try:
             for name, read in READERS.items():
                 if (folder / name).exists():
@@ -58,7 +58,7 @@ class Tokenizer:
         raise UserError(f"{folder}: has neither {' nor '.join(READERS)}{_advice(folder)}")
 
     def require_fits(self, vocabulary: int) -> None:
-        """Reject a tokenizer that makes ids for which a body of so many tokens has no vector."""
+        """Raise if the tokenizer has an id outside the vocabulary size of the body."""
         token, number = max(self.rust.get_vocab().items(), key=lambda entry: entry[1])
         if number >= vocabulary:
             raise UserError(
@@ -67,7 +67,7 @@ class Tokenizer:
             )
 
     def encode(self, texts: list[str]) -> list[list[int]]:
-        """Ids of each text, however long; runs in parallel inside the library."""
+        """Return the ids of each text without truncation. The library runs in parallel."""
         try:
             return [e.ids for e in self.rust.encode_batch_fast(texts, add_special_tokens=False)]
         except BaseException as error:
@@ -76,12 +76,12 @@ class Tokenizer:
             raise UserError(f"{self.where}: its tokenizer fails on a text ({error})") from None
 
     def save(self, folder: Path, max_length: int, *, types: bool) -> None:
-        """tokenizer.json and the settings `transformers.AutoTokenizer` looks for.
+        """Write tokenizer.json and the settings that `transformers.AutoTokenizer` reads.
 
-        `types` says whether the model takes token types: those that have none reject them.
+        `types` says whether the model accepts token types: models without token types reject them.
         """
         self.rust.save(str(folder / "tokenizer.json"))
-        inputs = ["input_ids", "token_type_ids", "attention_mask"]  # token types are not its default
+        inputs = ["input_ids", "token_type_ids", "attention_mask"]  # token types are not the default of the class
         settings = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "cls_token": self.rust.id_to_token(self.template.before[0]),
@@ -94,7 +94,7 @@ class Tokenizer:
         (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
 
     def _spelled(self) -> dict[str, str]:
-        """The other special tokens, by the first spelling that the vocabulary has."""
+        """Return the other special tokens, each with the first spelling in the vocabulary."""
         known = self.rust.get_vocab()
         spelled = {name: next(filter(known.__contains__, spellings), None) for name, spellings in NAMES.items()}
         return {name: token for name, token in spelled.items() if token is not None}
@@ -107,7 +107,7 @@ def _read_tokenizer(file: Path) -> RustTokenizer:
 
 
 def _read_word_pieces(vocabulary: Path) -> RustTokenizer:
-    """vocab.txt of BERT, DistilBERT and ELECTRA."""
+    """Read the vocab.txt of BERT, DistilBERT and ELECTRA."""
     if "[CLS]" not in vocabulary.read_text(encoding="utf-8").split("\n"):
         raise UserError(f"{vocabulary}: has no [CLS], so more must be known of its tokens{_advice(vocabulary.parent)}")
     settings = vocabulary.with_name("tokenizer_config.json")
@@ -118,7 +118,7 @@ def _read_word_pieces(vocabulary: Path) -> RustTokenizer:
 
 
 def _read_byte_pairs(vocabulary: Path) -> RustTokenizer:
-    """vocab.json and merges.txt of RoBERTa."""
+    """Read the vocab.json and merges.txt of RoBERTa."""
     merges = vocabulary.with_name("merges.txt")
     if not merges.exists():
         raise UserError(f"{vocabulary.parent}: has vocab.json, but not the merges.txt that belongs to it")
@@ -137,11 +137,11 @@ READERS: dict[str, Callable[[Path], RustTokenizer]] = {
     "vocab.txt": _read_word_pieces,
     "vocab.json": _read_byte_pairs,
 }
-"""the first that a folder has is read"""
+"""File name -> reader. The first file that exists in a folder is read."""
 
 
 def _advice(folder: Path) -> str:
-    """How to come by a tokenizer.json, if the folder has what it can be made of."""
+    """Return advice on how to create a tokenizer.json, if the folder contains files to convert."""
     found = [name for name in (*SENTENCEPIECE, "vocab.txt", "vocab.json") if (folder / name).exists()]
     if not found:
         return ""
@@ -153,5 +153,5 @@ def _advice(folder: Path) -> str:
 
 
 def _is_librarys(error: BaseException) -> bool:
-    """The Rust library raises plain Exception, and its panics are not even that."""
+    """Return whether the Rust library may have raised the error: Exception, or its panics, which are not Exceptions."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"

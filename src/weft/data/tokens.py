@@ -1,10 +1,10 @@
-"""A file tokenized once into a memory-mapped Arrow file, so that memory does not grow with the data.
+"""Token cache: each file is tokenized once into a memory-mapped Arrow file, so memory does not grow with the data.
 
-The cache is keyed by the file's content, the tokenizer and the text columns, never by labels, readings or
-lengths: those are applied when rows are used, so that one cache serves every recipe of a study. An index by
-path, size and time saves hashing a file that has not changed. A cache file is written under a name of its own
-and renamed, so two processes that build the same one end with the same file and never see half of it. Its digest is
-noted beside it and verified whenever it is opened: a file that was changed is built again.
+The cache key depends on the file's content, the tokenizer and the text columns, never on labels, readings or
+lengths. Those are applied when rows are used, so that all recipes of a study share one cache. An index by path, size
+and modification time avoids hashing an unchanged file again. Cache files are written atomically: to a unique
+temporary name, then renamed. Two processes that build the same file get the same result and never read a partial
+file. The digest is stored next to the file and verified each time it is opened. A modified file is built again.
 """
 
 import hashlib
@@ -37,37 +37,37 @@ from weft.foundation.errors import UserError
 FORMAT = "3"
 PRIVATE = 0o600
 CHUNK = 8192
-"""rows in each record batch but the last: row r lies in batch r // CHUNK"""
+"""Number of rows in each record batch except the last: row r is in batch r // CHUNK."""
 
 CHARACTERS = 4_000_000
-"""tokenized at a time, or one text if it is longer"""
+"""Maximum number of characters tokenized at a time. A longer text is tokenized alone."""
 
 Ids = NDArray[np.int32]
 
 
 def cache_folder() -> Path:
-    """WEFT_CACHE, or `weft` in the user's cache folder."""
+    """Return the cache folder: WEFT_CACHE, or `weft` in the user's cache folder."""
     if chosen := os.environ.get("WEFT_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
 
 
 class TokenizedFile:
-    """Rows of one file or table: their tokens, and all of their columns as text."""
+    """Rows of one file or table, with their tokens and all columns as text."""
 
     def __init__(self, path: Path, source: Source, text_columns: list[str]) -> None:
         self.source = source
         self.key = path.stem
-        """names the content, the tokenizer and the settings it was made with"""
+        """Cache key, a hash of the content, the tokenizer and the settings."""
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self.table: pa.Table = reader.read_all()
         notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         self.masked: dict[str, int] = notes["masked"]
-        """how many finds of each kind were masked in the text columns"""
+        """Number of masked matches in the text columns, by kind."""
         self.skipped: dict[str, int] = notes["skipped"]
-        """how many rows were left out, by what was wrong with them"""
+        """Number of skipped rows, by kind of problem."""
         self.dialect = Dialect.from_dict(notes["dialect"]) if notes["dialect"] else None
-        """how a csv or tsv file was read"""
+        """Dialect of a csv or tsv file, None for other sources."""
         batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._tokens = {
             name: [
@@ -84,14 +84,14 @@ class TokenizedFile:
         return int(self.table.num_rows)
 
     def ids(self, column: str, row: int) -> Ids:
-        """Token ids of one text, a view into the file."""
+        """Return the token ids of one text, as a view into the file."""
         offsets, values = self._tokens[column][row // CHUNK]
         at = row % CHUNK
         ids: Ids = values[offsets[at] : offsets[at + 1]]
         return ids
 
     def lengths(self, column: str) -> NDArray[np.int64]:
-        """Number of tokens of every text."""
+        """Return the number of tokens of each text."""
         return np.concatenate([np.diff(offsets) for offsets, _ in self._tokens[column]]).astype(np.int64)
 
     @property
@@ -99,11 +99,11 @@ class TokenizedFile:
         return [name.removeprefix("column/") for name in self.table.column_names if name.startswith("column/")]
 
     def strings(self, column: str) -> pa.ChunkedArray:
-        """A column as it stood in the file."""
+        """Return a column as text."""
         return self.table.column(f"column/{column}")
 
     def stream(self, column: str) -> Iterator[str]:
-        """Its texts one after the other; few of them are in memory at a time."""
+        """Yield the texts of a column, with only one chunk in memory at a time."""
         return (text for chunk in self.strings(column).chunks for text in chunk.to_pylist())
 
     def text(self, column: str, row: int) -> str:
@@ -123,7 +123,7 @@ def tokenize_file(
     layout: Layout = PLAIN,
     on_empty: OnEmpty = "error",
 ) -> TokenizedFile:
-    """The tokenized form of a file, or of a table in memory: from the cache, or built now."""
+    """Return the tokenized form of a file or of a table in memory, from the cache or newly built."""
     if isinstance(source, Path) and not source.is_file():
         raise UserError(f"{source}: there is no such file")
     folder = _private_folder()
@@ -143,7 +143,7 @@ def _is_delimited(source: Source) -> TypeGuard[Path]:
 
 
 def _private_folder() -> Path:
-    """The cache folder, which nobody else may look into: it holds the user's texts, and what it says is believed."""
+    """Return the cache folder, readable by its owner only: it contains the user's texts, and its content is trusted."""
     folder = cache_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,12 +160,12 @@ def _private_folder() -> Path:
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether a cache file has the digest that was noted when it was built; costs one pass over its bytes."""
+    """Return whether a cache file matches the digest stored when it was built. Reads the whole file."""
     try:
         notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         return bool(notes["digest"] == _bytes_digest(path))
     except (OSError, ValueError, KeyError, TypeError):
-        return False  # not built yet, or damaged: it is built again
+        return False  # missing or damaged: build it again
 
 
 def _bytes_digest(path: Path) -> str:
@@ -174,7 +174,7 @@ def _bytes_digest(path: Path) -> str:
 
 
 def _content(path: Path, folder: Path) -> str:
-    """Hash of a file's bytes; read anew only if its size or time has changed."""
+    """Return the hash of a file. The file is read only if its size or modification time has changed."""
     stat = path.stat()
     known = folder / "index" / f"{_digest(str(path.resolve()))}.json"
     stamp = [stat.st_size, stat.st_mtime_ns]
@@ -183,7 +183,7 @@ def _content(path: Path, folder: Path) -> str:
         if entry["stamp"] == stamp:
             return str(entry["digest"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # no entry yet, or one that is not ours: hash the file
+        pass  # missing or invalid entry: hash the file
     with path.open("rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
     write_whole(known, json.dumps({"stamp": stamp, "digest": digest}), mode=PRIVATE)
@@ -204,7 +204,7 @@ def _build(
     fatal, skipped = Problems(source), Problems(source)
 
     def sort_out() -> None:
-        """Which of them stop the run, and which are counted."""
+        """Separate fatal problems from skipped rows, and raise if any are fatal."""
         (skipped if skip_bad_rows else fatal).join(problems)
         (skipped if on_empty == "skip" else fatal).join(empty)
         fatal.stop()
@@ -229,7 +229,7 @@ def _build(
         with pa.ipc.new_file(str(temporary), schema) as sink:
             for batch in _batches(chain([first], rows), schema, tokenizer):
                 sink.write_batch(batch)
-        pa.default_memory_pool().release_unused()  # Arrow would keep it for the next file
+        pa.default_memory_pool().release_unused()  # Arrow would keep the memory for the next file
         sort_out()
         dialect = detect(source, layout).as_dict() if _is_delimited(source) else None
         digest = _bytes_digest(temporary)
@@ -238,7 +238,7 @@ def _build(
 
 
 def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
-    """Rows in chunks. While the library tokenizes one, the next is read."""
+    """Yield record batches. The next chunk is read while the current one is tokenized."""
     with ThreadPoolExecutor(max_workers=1) as helper:
         waiting: Future[pa.RecordBatch] | None = None
         while chunk := list(islice(rows, CHUNK)):
@@ -267,7 +267,7 @@ def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer) -> pa.Reco
 
 
 def _by_length(texts: list[str]) -> Iterator[list[str]]:
-    """Texts in parts that are tokenized at a time: the library needs a hundred times the memory of its ids."""
+    """Yield parts to tokenize one at a time: the library needs a hundred times the memory of the ids."""
     part: list[str] = []
     characters = 0
     for text in texts:
@@ -291,7 +291,7 @@ def _masked(
 def _checked(
     source: Source, text_columns: list[str], problems: Problems, empty: Problems | None, layout: Layout
 ) -> Iterator[Row]:
-    """Rows that can be used; the others go to `problems`, and those with an empty text to `empty` if it is given."""
+    """Yield usable rows. Add the others to `problems`, and those with an empty text to `empty` if given."""
     checked_header = False
     for row in read_rows(source, problems, layout=layout):
         if not checked_header:

@@ -1,4 +1,4 @@
-"""Ways out of weft: `transformers`, `sentence-transformers` and ONNX."""
+"""Export of trained models to `transformers`, `sentence-transformers` and ONNX."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,10 +26,10 @@ def export(
     data_dir: Path | None = None,
     trust_code: bool = False,
 ) -> Outcome:
-    """Write a run or model folder for another library into the new folder `out`.
+    """Export a run or model folder for another library into the new folder `out`.
 
-    `quantize = "int8"` makes ONNX files smaller and faster, and scores them on the dev files before and after;
-    `data_dir` says where the files of presets are; `trust_code` allows the model to name code, which is imported.
+    `quantize = "int8"` makes ONNX files smaller and faster, and evaluates them on the dev files before and after.
+    `data_dir` is the folder with the files of presets. `trust_code` allows importing code that the model names.
     """
     if to not in TARGETS:
         raise UserError(f"--to {to}: expected one of {', '.join(TARGETS)}")
@@ -46,4 +46,4 @@ def export(
     return outcome
 
 
-__all__ = ["TARGETS", "Outcome", "Quantization", "Source", "Target", "export"]
+__all__ = ["TARGETS", "Outcome", "Quantization", "Target", "export"]

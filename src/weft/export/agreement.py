@@ -1,4 +1,4 @@
-"""Whether an export says what the model says, on texts that come with weft."""
+"""Comparison of an export with its model, on texts that are shipped with weft."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ROWS = 40
 
 
 def largest_difference(model: Model, other: Model, task: str) -> float:
-    """Of all answers and vectors of a task; relative where numbers are larger than 1."""
+    """Return the largest difference over all answers and vectors of a task; relative for values larger than 1."""
     rows = real_rows(model, task)
     answers = [m.engine.answers(task, rows) for m in (model, other)]
     vectors = [m.engine.vectors(task, [sequence for row in rows for sequence in row]) for m in (model, other)]
@@ -23,7 +23,7 @@ def largest_difference(model: Model, other: Model, task: str) -> float:
 
 
 def real_rows(model: Model, task: str) -> list[list[TokenSequence]]:
-    """Rows of a task made of the starter pairs: from one word to more than fits."""
+    """Build rows of a task from the starter pairs, with lengths from one word to more than the maximum length."""
     texts = read_texts(Path(str(PRESETS["starter/similarity"].dev)), ["text", "text2"])
     sides = [side[:ROWS] for side in texts]
     for side, other in zip(sides, reversed(texts), strict=True):

@@ -1,4 +1,4 @@
-"""A task as `AutoModelForSequenceClassification` has it: the body's own pooler, then one linear layer."""
+"""Export of a task for `AutoModelForSequenceClassification`: the body's own pooler, then one linear layer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,11 +21,11 @@ PROBLEMS = {
     "sigmoid": "multi_label_classification",
     "identity": "regression",
 }
-"""how `transformers` must be told to read outputs"""
+"""activation -> the `problem_type` of `transformers`"""
 
 
 def misfit(source: ExportSource, name: str) -> str | None:
-    """Why a task is not its family's own classifier, a pooler and a linear layer on one sequence, or None."""
+    """Return why a task is not its family's own classifier (pooler and linear layer on one sequence), or None."""
     task, config, family = source.task(name), source.config(name), source.network.body.family
     if config.reading == "bi":
         return 'reading = "bi" encodes the two texts separately'
@@ -39,7 +39,7 @@ def misfit(source: ExportSource, name: str) -> str | None:
 
 
 def unreadable(source: ExportSource, name: str) -> str | None:
-    """Why others cannot read a task's states or outputs, whatever its pooling and head, or None."""
+    """Return why other libraries cannot read a task's states or outputs, whatever its pooling and head, or None."""
     if (reason := out_of_reach(source, name)) is not None:
         return reason
     if source.task(name).loss.activation is None:
@@ -49,7 +49,7 @@ def unreadable(source: ExportSource, name: str) -> str | None:
 
 
 def out_of_reach(source: ExportSource, name: str) -> str | None:
-    """Why the states that a task reads are not the last of a body, or None."""
+    """Return why the states that a task reads are not the last hidden states of a body, or None."""
     layers, body = source.layers(name), source.network.body
     if layers is None:
         return 'layer = "mix" reads all layers'
@@ -59,13 +59,13 @@ def out_of_reach(source: ExportSource, name: str) -> str | None:
 
 
 def save_body(body: Body, layers: int, folder: Path) -> None:
-    """config.json and model.safetensors of a body's first `layers`."""
+    """Write config.json and model.safetensors of a body's first `layers` layers."""
     write_config(replace(body.shape, layers=layers), folder)
     save_tensors(body_tensors(body, layers), folder / "model.safetensors")
 
 
 def save_classifier(source: ExportSource, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:
-    """The folder of one task that is no misfit."""
+    """Write the folder of one task, for which `misfit` must return None."""
     task, layers, body = source.task(name), source.layers(name), source.network.body
     form = body.family.classifier
     assert layers is not None, "a mix of layers was refused"
@@ -91,7 +91,7 @@ def save_classifier(source: ExportSource, name: str, folder: Path, *, yes_no_as_
 
 
 def answer_settings(function: str, labels: Sequence[str]) -> dict[str, Any]:
-    """What config.json says of outputs: how they are read, and their names."""
+    """Return the entries of config.json that describe the outputs: problem type and label names."""
     return {
         "problem_type": PROBLEMS[function],
         "id2label": dict(enumerate(labels)),
@@ -102,16 +102,16 @@ def answer_settings(function: str, labels: Sequence[str]) -> dict[str, Any]:
 def output_layer(
     source: ExportSource, name: str, last: nn.Module | Tensor, *, yes_no_as_two: bool
 ) -> tuple[nn.Linear, list[str]]:
-    """A head's `last` layer as others read it, and the names of its outputs.
+    """Return a head's `last` layer in the form that other libraries read, and the names of its outputs.
 
-    A regression gives numbers in the label's own units. Two classes that weft keeps as one logit o become the logits
-    (0, o) if `yes_no_as_two`: the softmax of these is the sigmoid of o. A calibrated task's logits are divided by its
-    temperature.
+    A regression returns values in the label's own units. Two classes that weft represents by one logit o become the
+    logits (0, o) if `yes_no_as_two`: their softmax is the sigmoid of o. The logits of a calibrated task are divided by
+    its temperature.
     """
     assert isinstance(last, nn.Linear), "a head's last layer is linear"
     labels, temperature = source.task(name).labels, source.temperature(name)
     weight, bias = (tensor.detach() / temperature for tensor in (last.weight, last.bias))
-    nothing = torch.zeros_like(weight)  # only the bias moves by the low end of the range
+    nothing = torch.zeros_like(weight)  # only the bias is shifted by the lower end of the range
     weight, bias = labels.in_units(weight) - labels.in_units(nothing), labels.in_units(bias)
     names = list(labels.names) or [name]
     if len(weight) == len(names):

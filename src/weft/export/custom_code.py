@@ -1,4 +1,4 @@
-"""A task as a model with code of its own, in the hub's convention: `modeling_weft.py` stands beside its weights."""
+"""Export of a task as a model with custom code, in the hub's convention: `modeling_weft.py` beside the weights."""
 
 from dataclasses import replace
 from importlib import resources
@@ -21,11 +21,11 @@ CLASSES = {
     "AutoModel": f"{CODE}.WeftModel",
     "AutoModelForSequenceClassification": f"{CODE}.WeftForSequenceClassification",
 }
-"""what each of the library's classes opens a folder with"""
+"""auto class of the library -> the class that opens the folder"""
 
 
 def save_custom(source: ExportSource, name: str, folder: Path, **settings: Any) -> None:
-    """The folder of one task, whatever it is made of; `settings` are the names of its outputs and the like."""
+    """Write the folder of one task, whatever its parts; `settings` are more entries of config.json, such as labels."""
     config = source.config(name)
     shape = replace(source.network.body.shape, layers=_kept_layers(source, name))
     content = {
@@ -39,20 +39,20 @@ def save_custom(source: ExportSource, name: str, folder: Path, **settings: Any) 
     save_file(task_tensors(source, name, shape.layers), folder / "model.safetensors", metadata=FOR_TRANSFORMERS)
     code = resources.files("weft.export").joinpath(f"{CODE}.py").read_text(encoding="utf-8")
     (folder / f"{CODE}.py").write_text(code, encoding="utf-8")
-    # The tokenizer puts both texts of a bi task into one row, and the model takes them apart and cuts each by itself.
-    # A row of twice the length leaves as much of each text as the model will keep, since the longer one is cut first.
+    # The tokenizer puts both texts of a bi task into one row; the model splits the row and truncates each text.
+    # A row of twice the length has as much of each text as the model keeps, since the longer text is truncated first.
     texts = 2 if config.reading == "bi" else 1
     save_tokenizer(source, folder, config.reading, texts * source.max_length, types=True)
 
 
 def _kept_layers(source: ExportSource, name: str) -> int:
-    """All layers, unless those above the one that a task reads can be left out."""
+    """Return the number of layers to export: all, unless the layers above the one that a task reads can be omitted."""
     layers, body = source.layers(name), source.network.body
     return body.shape.layers if layers is None or not body.family.can_cut(layers, body.shape) else layers
 
 
 def task_settings(source: ExportSource, name: str) -> dict[str, Any]:
-    """What `modeling_weft.py` must know: the recipe's tables, and what follows from labels."""
+    """Return the settings that `modeling_weft.py` needs: the recipe's tables, and values derived from the labels."""
     task, config, body, layers = source.task(name), source.config(name), source.network.body, source.layers(name)
     labels: Labels = task.labels
     return {
@@ -76,7 +76,7 @@ def task_settings(source: ExportSource, name: str) -> dict[str, Any]:
 
 
 def task_tensors(source: ExportSource, name: str, layers: int) -> dict[str, Tensor]:
-    """The body's tensors under Hugging Face's names, and those of the task under ours."""
+    """Return the body's tensors under Hugging Face's names, and those of the task under weft's names."""
     task = source.task(name)
     body = body_tensors(source.network.body, layers)
     tensors = {f"body.{key}": tensor for key, tensor in body.items() if not key.startswith("pooler.")}

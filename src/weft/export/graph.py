@@ -1,4 +1,4 @@
-"""What an ONNX graph computes, as modules that torch can trace: padded texts in, vectors and answers out."""
+"""The computation of an ONNX graph as modules that torch can trace: padded texts in, vectors and answers out."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from weft.tasks.task import Task
 
 
 class ReadingGraph(nn.Module):
-    """Body and poolings, and the heads too unless they need two vectors."""
+    """Body and poolings, and also the heads unless they need two vectors."""
 
     def __init__(self, network: Network, tasks: Sequence[str], *, pairs: bool) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class ReadingGraph(nn.Module):
 
 
 class PairHeads(nn.Module):
-    """The heads of bi tasks: the two vectors of each in the order of `inputs`."""
+    """The heads of bi tasks; the inputs are the two vectors of each task, in the order of `inputs`."""
 
     def __init__(self, network: Network, tasks: Sequence[str]) -> None:
         super().__init__()
@@ -47,6 +47,6 @@ class PairHeads(nn.Module):
 
 
 def in_units(task: Task, vectors: list[Tensor]) -> Tensor:
-    """Probabilities, or numbers in the label's own units."""
+    """Return probabilities, or values in the label's own units."""
     answer: Tensor = task.loss.read(task.outputs(vectors))
     return task.labels.in_units(answer)

@@ -1,4 +1,4 @@
-"""ONNX: one graph for each reading, with all its tasks. `inference/onnx_engine.py` says what goes in and comes out."""
+"""Export to ONNX: one graph per reading, with all its tasks. `inference/onnx_engine.py` defines inputs and outputs."""
 
 import logging
 import warnings
@@ -23,11 +23,11 @@ from weft.inference.onnx_engine import HEADS, graph_file
 from weft.runs.model_folder import read_settings, write_settings
 
 OPSET = 20
-"""the first with GELU as one operator"""
+"""the first opset with GELU as one operator"""
 
 
 def write(source: ExportSource, folder: Path) -> Outcome:
-    """The graphs, tokenizer and weft.json, compared with the model before anybody can use them."""
+    """Write the graphs, tokenizer and weft.json, and check that the outputs agree with the model's."""
     require_libraries()
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
@@ -37,7 +37,7 @@ def write(source: ExportSource, folder: Path) -> Outcome:
     exported = load(folder)
     for name in source.tasks:
         difference = largest_difference(source.model, exported, name)
-        if not difference <= TOLERANCE:  # not a number is not near either
+        if not difference <= TOLERANCE:  # also true for NaN
             raise UserError(
                 f"--to onnx: the ONNX graph of {name!r} differs from the model by {difference:.1e}, more than "
                 f"{TOLERANCE:.0e}; nothing was written. Leave the task out, or use the model folder as it is"
@@ -49,7 +49,7 @@ def write(source: ExportSource, folder: Path) -> Outcome:
 
 
 def quantize(source: ExportSource, folder: Path, data_dir: Path | None) -> Quantization:
-    """Replace the graphs by ones with 8-bit weights, and score both on the dev files."""
+    """Replace the graphs by graphs with 8-bit weights, and evaluate both on the dev files."""
     from weft.export.quantize import to_int8
 
     files = [graph_file(folder, reading) for reading in by_reading(source)]
@@ -68,7 +68,7 @@ def quantize(source: ExportSource, folder: Path, data_dir: Path | None) -> Quant
 
 
 def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
-    """The tasks of each reading."""
+    """Return the tasks of each reading."""
     found: dict[Reading, list[str]] = {}
     for name in source.tasks:
         found.setdefault(source.config(name).reading, []).append(name)
@@ -86,7 +86,7 @@ def require_libraries() -> None:
 
 def _save_reading(source: ExportSource, reading: Reading, tasks: list[str], folder: Path) -> None:
     graph = ReadingGraph(source.network, tasks, pairs=reading == "bi")
-    # any sizes do but 0 and 1, which the tracer would take for fixed
+    # any sizes except 0 and 1, which the tracer would treat as static
     ids = torch.ones(3, 5, dtype=torch.long)
     _save_graph(graph, (ids, torch.ones_like(ids), torch.zeros_like(ids)), 2, graph_file(folder, reading))
     if reading == "bi":
@@ -99,7 +99,7 @@ def _save_graph(graph: ReadingGraph | PairHeads, example: tuple[torch.Tensor, ..
     """Trace a graph whose inputs may have any size along their first `free` axes."""
     sizes: Any = tuple(dict.fromkeys(range(free), Dim.DYNAMIC) for _ in example)
     if isinstance(graph, PairHeads):
-        sizes = (sizes,)  # its forward takes them as one tuple
+        sizes = (sizes,)  # its forward takes the vectors as one tuple
     with _quiet(), torch.no_grad():  # with gradients, attention with a bias would be traced in another memory layout
         program = torch.onnx.export(
             graph.eval(),
@@ -116,14 +116,14 @@ def _save_graph(graph: ReadingGraph | PairHeads, example: tuple[torch.Tensor, ..
 
 
 def seal(folder: Path, settings: dict[str, Any], export: dict[str, Any]) -> None:
-    """weft.json over the graphs that are in the folder now: the model's own settings, and how it was exported."""
+    """Write weft.json for the graphs now in the folder: the model's own settings, and how it was exported."""
     files = [*sorted(file.name for file in folder.glob("*.onnx")), "tokenizer.json"]
     write_settings(folder, settings | {"export": export}, files)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter talks about libraries that nobody asked for."""
+    """Suppress log messages and warnings of the exporter, which are about libraries that are not needed."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -11,14 +11,14 @@ from weft.foundation.errors import UserError
 from weft.foundation.sanitize import for_markdown
 
 Refusal = Callable[[ExportSource, str], str | None]
-"""why a target cannot express a task, and the way that works; None if it can"""
+"""returns why a target cannot express a task and what to use instead, or None if it can"""
 Save = Callable[[ExportSource, str, Path], str]
-"""writes a task into a folder, and says what opens it"""
+"""writes a task into a folder and returns what opens it"""
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """Every dev score before and after."""
+    """Dev scores and file sizes before and after quantization."""
 
     before: Evaluation
     after: Evaluation
@@ -28,16 +28,16 @@ class Quantization:
 
 @dataclass
 class Outcome:
-    """Which tasks were written and which were not."""
+    """The tasks that were written and those that were skipped."""
 
     written: dict[str, str] = field(default_factory=dict)
-    """what -> where it is and how it is opened"""
+    """task or body -> where it is and how to open it"""
     skipped: dict[str, str] = field(default_factory=dict)
-    """task -> why, and the way that works"""
+    """task -> the reason, and what to use instead"""
     quantization: Quantization | None = None
 
     def each(self, source: ExportSource, folder: Path, save: Save, refusal: Refusal | None = None) -> None:
-        """A folder of its own for every task that the target can express."""
+        """Write a separate folder for every task that the target can express."""
         for task in source.tasks:
             reason = refusal(source, task) if refusal else None
             if reason is not None:
@@ -55,7 +55,7 @@ class Outcome:
             raise UserError(f"--to {to}: none of the tasks can be written\n{reasons}")
 
     def save_card(self, source: ExportSource, to: str, folder: Path) -> None:
-        """README.md: what is in the folder, and what is not."""
+        """Write README.md, which lists the contents of the folder and the skipped tasks."""
         lines = [f"# {for_markdown(source.model.config.name)}", "", f"Exported by weft for {to}.", ""]
         lines += [
             "| what | where |",

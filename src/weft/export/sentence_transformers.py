@@ -1,4 +1,4 @@
-"""`sentence-transformers`: bi tasks give vectors, cross and concat tasks score pairs."""
+"""Export to `sentence-transformers`: bi tasks return vectors, cross and concat tasks score pairs."""
 
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,17 @@ from weft.nn.pooling.pooler import Pooler
 from weft.tasks.store import save_tensors
 
 MODES = {Cls: "cls_token", Pooler: "cls_token", Mean: "mean_tokens", Max: "max_tokens"}
-"""our poolings -> the library's; BERT's pooler is its first token with a dense layer after it"""
+"""weft's poolings -> the library's; BERT's pooler is the first token followed by a dense layer"""
 ACTIVATIONS = {"identity": nn.Identity, "softmax": nn.Identity, "sigmoid": nn.Sigmoid}
-"""what `predict` puts on outputs: several classes stay logits, and its `apply_softmax=True` makes them probabilities"""
+"""activation of `predict`: several classes stay logits, and its `apply_softmax=True` turns them into probabilities"""
 OTHER_TARGETS = "use --to transformers or onnx"
-"""both write every task"""
+"""both support every task"""
 DenseLayers = list[tuple[nn.Linear, type[nn.Module]]]
-"""linear layers and what comes after each"""
+"""linear layers, each with its activation"""
 
 
 def write(source: ExportSource, folder: Path) -> Outcome:
-    """`TASK/` for each task that reads two texts."""
+    """Write `TASK/` for each task that reads two texts."""
     outcome = Outcome()
     outcome.each(source, folder, _save_task, refusal)
     outcome.require_one("sentence-transformers")
@@ -45,11 +45,11 @@ def _save_task(source: ExportSource, name: str, folder: Path) -> str:
 
 
 def refusal(source: ExportSource, name: str) -> str | None:
-    """Why the library cannot express a task, and the way that works."""
+    """Return why the library cannot express a task and what to use instead, or None if it can."""
     task, config = source.task(name), source.config(name)
     if config.reading == "single":
         return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
-    read = ("pooling",) if config.reading == "bi" else ("pooling", "head", "loss")  # a bi task gives vectors alone
+    read = ("pooling",) if config.reading == "bi" else ("pooling", "head", "loss")  # a bi task returns only vectors
     if (code := own_code(source, name, read)) is not None:
         return code
     if type(task.pooling) not in MODES:
@@ -61,14 +61,14 @@ def refusal(source: ExportSource, name: str) -> str | None:
 
 
 def save_sentence_transformer(source: ExportSource, name: str, folder: Path) -> None:
-    """Body and pooling. The head stays behind: this class gives vectors, and compares them by an angle."""
+    """Write body and pooling. The head is omitted: this class returns vectors, compared by cosine similarity."""
     angle = isinstance(source.task(name).head, Cosine | ReluCosine | ScaledCosine)
     settings = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine" if angle else None}
     _save_modules(source, name, folder, [], settings)
 
 
 def save_cross_encoder(source: ExportSource, name: str, folder: Path) -> None:
-    """A plain sequence classifier where it can be one, which any version opens; modules in a row where not."""
+    """Write a plain sequence classifier where possible, which any version opens; otherwise a sequence of modules."""
     task = source.task(name)
     assert task.loss.activation is not None, "losses with a rule of their own were refused"
     activation = {"activation_fn": _path(ACTIVATIONS[task.loss.activation])}
@@ -82,7 +82,7 @@ def save_cross_encoder(source: ExportSource, name: str, folder: Path) -> None:
 
 
 def _save_modules(source: ExportSource, name: str, folder: Path, head: DenseLayers, settings: dict[str, Any]) -> None:
-    """Body, pooling and dense layers, each where the library looks for it; the last of `head` gives scores."""
+    """Write body, pooling and dense layers in the library's folder layout; the last layer of `head` returns scores."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
     save_body(source.network.body, layers, folder)
@@ -124,7 +124,7 @@ def _path(activation: type[nn.Module]) -> str:
 
 
 def _left_behind(source: ExportSource, name: str) -> str:
-    """A cosine is what the library computes by itself; any other head is lost."""
+    """Return a remark on a head that is not exported; empty for `Cosine`, which the library computes itself."""
     if isinstance(source.task(name).head, Cosine):
         return ""
     targets = "onnx" if own_code(source, name) else "transformers or onnx"

@@ -1,4 +1,4 @@
-"""What is exported, and the folder it goes to."""
+"""The model to export, and the output folder."""
 
 import json
 import shutil
@@ -20,12 +20,12 @@ from weft.tasks.task import Task
 
 @dataclass(frozen=True)
 class ExportSource:
-    """A trained model, ready to be taken apart."""
+    """A trained model to export."""
 
     folder: Path
     model: Model
     network: Network
-    """a copy of the model's in fp32"""
+    """a copy of the model's network in fp32"""
 
     @property
     def tasks(self) -> list[str]:
@@ -42,22 +42,22 @@ class ExportSource:
         return self.model.config.max_length
 
     def layers(self, task: str) -> int | None:
-        """How many layers of the body a task needs; None if it reads a mix of all."""
+        """Return the number of body layers that a task needs, or None if it reads a mix of all layers."""
         layer = self.task(task).layer
         return layer.number if isinstance(layer, OneLayer) else None
 
     def temperature(self, task: str) -> float:
-        """What the logits of a calibrated task are divided by; 1 if it is not calibrated."""
+        """Return the temperature by which a calibrated task's logits are divided; 1 if it is not calibrated."""
         return self.model.temperatures.get(task, 1.0)
 
     def remark(self, task: str) -> str:
-        """What a user of the export must do that weft did by itself."""
+        """Return the preprocessing that weft does itself and a user of the export must do, or an empty string."""
         masks = self.config(task).data.mask
         return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
 
 
 def own_code(source: ExportSource, name: str, keys: Sequence[str] = ("pooling", "head", "loss")) -> str | None:
-    """Which part of a task is code that no other library has, or None."""
+    """Return which part of a task is custom code that no other library has, or None."""
     config = source.config(name)
     parts = {"pooling": config.pooling, "head": config.head, "loss": config.chosen_loss}
     found = [f'{key} = {{ use = "{parts[key].use}" }}' for key in keys if parts[key].use is not None]
@@ -72,7 +72,7 @@ def open_source(folder: Path, trust_code: bool = False) -> ExportSource:
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder that is there, whole, if everything went well, and not at all if anything did not."""
+    """Create a folder atomically: yield a temporary folder, rename it to `out` on success, delete it on failure."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"-o {out}: already exists; choose another folder")
     temporary = out.with_name(f".{out.name}.tmp")

@@ -1,4 +1,4 @@
-"""README.md of one exported task: how it is opened, what goes in and what comes out."""
+"""README.md of one exported task: how to open it, its input and its output."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ SECOND = ["A film about a tower by the sea.", "Nobody counts anything."]
 
 
 def save_task_card(source: ExportSource, name: str, folder: Path, *, custom_code: str | None) -> None:
-    """`custom_code` says why the task has code of its own, if it has."""
+    """Write the README.md of a task; `custom_code` is the reason why it needs custom code, or None."""
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-classification\ntags:\n- weft\n---\n",
         f"# {name}\n",
@@ -82,7 +82,7 @@ def _input(source: ExportSource, name: str) -> str:
 
 
 def _around(source: ExportSource, text: str) -> str:
-    """A text between its special tokens."""
+    """Return a text between its special tokens."""
     template, spelled = source.model.tokenizer.template, source.model.tokenizer.rust.id_to_token
     return " ".join([*map(str, map(spelled, template.before)), text, *map(str, map(spelled, template.after))])
 

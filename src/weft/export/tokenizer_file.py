@@ -1,4 +1,4 @@
-"""The tokenizer as other libraries must find it: it puts in the special tokens, as weft's readings do."""
+"""The tokenizer for other libraries: it adds the special tokens in the same way as weft's readings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +15,9 @@ from weft.export.source import ExportSource
 def save_tokenizer(
     source: ExportSource, folder: Path, reading: Reading, max_length: int | None = None, *, types: bool | None = None
 ) -> None:
-    """tokenizer.json with the template of a reading, and its settings.
+    """Write tokenizer.json with the template of a reading, and the tokenizer's settings.
 
-    `types` says whether whoever reads the folder takes token types; by default if the body does.
+    `types` is whether the exported model takes token types. Defaults to whether the body does.
     """
     types = source.network.body.has_segments if types is None else types
     copy = Tokenizer(RustTokenizer.from_str(source.model.tokenizer.rust.to_str()), str(folder))
@@ -33,7 +33,7 @@ def save_tokenizer(
 
 
 def _pair(template: Template, reading: Reading, spelled: dict[int, str], second: int) -> list[str]:
-    """How a reading lays out two texts; `second` is the token type of the second one."""
+    """Return the template of a reading for two texts; `second` is the token type of the second text."""
     before, after = _typed(template.before, spelled), _typed(template.after, spelled)
     if reading == "concat":
         return [*before, "$A:0", "$B:0", *after]
@@ -45,5 +45,5 @@ def _pair(template: Template, reading: Reading, spelled: dict[int, str], second:
 
 
 def _typed(ids: Sequence[int], spelled: dict[int, str], kind: int = 0) -> list[str]:
-    """Special tokens as the library's templates have them: the token, a colon, its type."""
+    """Return special tokens in the format of the library's templates: token, colon, token type."""
     return [f"{spelled[number]}:{kind}" for number in ids]

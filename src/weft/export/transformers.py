@@ -1,4 +1,4 @@
-"""`transformers`: the body, and every task; by the library's own class where that is exact, else with our code."""
+"""Export to `transformers`: the body and every task, by the library's own class if exact, else with custom code."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ BODY = "body"
 
 
 def write(source: ExportSource, folder: Path) -> Outcome:
-    """`TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` does."""
+    """Write `TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` opens."""
     outcome = Outcome()
     outcome.each(source, folder, _save_task, own_code)
     body, place = source.network.body, body_folder(source)
@@ -25,7 +25,7 @@ def write(source: ExportSource, folder: Path) -> Outcome:
 
 
 def body_folder(source: ExportSource) -> str:
-    """`body`, unless a task has that name."""
+    """Return the folder name of the body: `body`, with a suffix if a task has that name."""
     place = BODY
     while place in source.tasks:
         place += "-alone"

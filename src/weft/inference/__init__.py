@@ -1,1 +1,1 @@
-"""Answers of a trained model: passes, engines, files of any size."""
+"""Inference with a trained model: forward passes, engines, bulk prediction for files of any size."""

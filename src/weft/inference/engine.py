@@ -1,4 +1,4 @@
-"""What computes a model's numbers: the torch network here, or its ONNX files in `onnx_engine.py`."""
+"""Inference engines: the PyTorch network here, ONNX Runtime in `onnx_engine.py`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,27 +15,27 @@ from weft.tasks.network import Network
 
 
 class Engine(ABC):
-    """Answers and vectors for token sequences, in their order. There is always at least one."""
+    """Base class of engines. Outputs are in input order. Inputs must not be empty."""
 
     @abstractmethod
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
-        """[n, classes] probabilities or [n] numbers (on the scale of training) for rows of one or two sequences"""
+        """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
 
     @abstractmethod
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> NDArray[np.float32]:
-        """[n, width] by the pooling of a task"""
+        """Return [n, width] vectors from the pooling of a task."""
 
     @abstractmethod
     def together(self, asks: Sequence[Ask]) -> list[Values]:
-        """What `answers` or `vectors` gives for each of them, any tasks mixed, every different sequence encoded once"""
+        """Return `answers` or `vectors` for each ask. Tasks may be mixed; equal sequences are encoded once."""
 
     @abstractmethod
     def width(self, task: str) -> int:
-        """numbers in each of these vectors"""
+        """Return the dimension of the task's vectors."""
 
 
 class TorchEngine(Engine):
-    """The network itself: packed, without padding."""
+    """Runs the PyTorch network on packed sequences, without padding."""
 
     def __init__(self, network: Network, device: torch.device) -> None:
         self.network = network

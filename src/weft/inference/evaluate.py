@@ -1,4 +1,4 @@
-"""Scores a split with an engine, or with a network that is being trained."""
+"""Evaluate a split with an engine, or with a network during training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def evaluate(
 
 
 def _answers(engine: Engine, dataset: Dataset) -> Predictions:
-    """Part by part: of a large set the answers are kept, and no more."""
+    """Predict a dataset part by part, so that only the predictions stay in memory."""
     found: Predictions | None = None
     for where, rows in dataset.parts():
         answers = engine.answers(dataset.task, rows)
@@ -35,7 +35,7 @@ def _answers(engine: Engine, dataset: Dataset) -> Predictions:
 
 
 def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
-    """The same in training, with each task's loss and where its vectors lie."""
+    """Evaluate during training, including each task's loss and the 2D projection of its vectors."""
     seen = {name: run_over(network, dataset, device) for name, dataset in datasets.items()}
     metrics = {name: network.task(name).metrics for name in datasets}
     found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})

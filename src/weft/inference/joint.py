@@ -1,4 +1,4 @@
-"""Answers for many who ask at once: any tasks mixed, every different sequence through the body once."""
+"""Joint inference for several requests: tasks may be mixed, and each distinct sequence is encoded once."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ from weft.tasks.network import Network, tokens_read
 Values = NDArray[np.float64] | NDArray[np.float32]
 Places = NDArray[np.int64]
 Give = Callable[[str, Places], Values]
-"""(task, [n, sides] numbers of sequences) -> n answers or vectors"""
+"""(task, [n, sides] sequence indices) -> n predictions or vectors"""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """What somebody wants to know of some rows."""
+    """Request for the predictions or vectors of some rows."""
 
     task: str
     rows: Sequence[Sequence[TokenSequence]]
-    """one or two sequences each; at least one row"""
+    """at least one row, each with one or two sequences"""
     vectors: bool = False
-    """the pooled vectors of rows of one sequence, instead of answers"""
+    """whether to return pooled vectors instead of predictions; each row must have one sequence"""
 
 
 def lay_out(asks: Sequence[Ask]) -> tuple[list[TokenSequence], list[Places]]:
-    """All different sequences, and for each ask [rows, sides] where its own stand among them."""
+    """Return the distinct sequences and, for each ask, [rows, sides] the indices of its sequences among them."""
     distinct, places = without_repeats([sequence for ask in asks for row in ask.rows for sequence in row])
     shapes = [(len(ask.rows), len(ask.rows[0])) for ask in asks]
     ends = np.cumsum([rows * sides for rows, sides in shapes])
@@ -39,7 +39,7 @@ def lay_out(asks: Sequence[Ask]) -> tuple[list[TokenSequence], list[Places]]:
 
 
 def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vector: Give) -> list[Values]:
-    """One call for each task and kind of question, whoever asked; each gets what belongs to its own rows."""
+    """Make one call per task and output type for all asks, and return to each ask the values of its rows."""
     results: dict[int, Values] = {}
     for task, vectors in dict.fromkeys((ask.task, ask.vectors) for ask in asks):
         numbers = [i for i, ask in enumerate(asks) if (ask.task, ask.vectors) == (task, vectors)]
@@ -52,7 +52,7 @@ def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vecto
 
 @torch.inference_mode()
 def together(network: Network, asks: Sequence[Ask], device: torch.device) -> list[Values]:
-    """By the torch network, which is at rest: tasks of all readings share one packed pass."""
+    """Run the asks with the PyTorch network in eval mode. Tasks of all readings share one packed pass."""
     assert not network.training, "a network that answers does not drop anything out"
     distinct, places = lay_out(asks)
     found = _vectors(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
@@ -75,7 +75,7 @@ def _columns(where: Places) -> list[Tensor]:
 def _vectors(
     network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
 ) -> dict[str, Tensor]:
-    """For each task [n, width] by its own pooling."""
+    """Return [n, width] vectors for each task, from its own pooling."""
     first_only = all(network.task(name).pooling.first_only for name in tasks)
     widths = {name: network.task(name).pooling.width for name in tasks}
     dtype = network.body.embeddings.tokens.weight.dtype

@@ -1,4 +1,4 @@
-"""What a user loads: a trained body with its heads, ready to answer."""
+"""Trained model for inference: a body with its task heads."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from weft.tasks.store import load_heads, require_planned_heads
 
 
 class Model:
-    """Load one with `weft.load(folder)`."""
+    """Trained model for prediction, embedding and evaluation. Load one with `weft.load(folder)`."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class Model:
         temperatures: Mapping[str, float] | None = None,
         code: Mapping[str, SourceFile] | None = None,
     ) -> None:
-        """`temperatures` by task, for a model that was calibrated; `code`: the files of parts named by `use`."""
+        """`temperatures`: by task, for a calibrated model. `code`: source files of the components named by `use`."""
         self.engine = engine
         self.tokenizer = tokenizer
         self.config = config
         self.labels = labels
         self.temperatures = dict(temperatures or {})
         self.frames: GivenFrames = {}
-        """the splits that were given in Python, in the session that trained the model"""
+        """splits passed as Python objects in the session that trained the model"""
         self.code = dict(code or {})
 
     @property
@@ -65,7 +65,7 @@ class Model:
 
     @property
     def network(self) -> Network:
-        """The torch modules of a model folder."""
+        """The PyTorch network. Not available for an ONNX folder."""
         if not isinstance(self.engine, TorchEngine):
             raise UserError("an ONNX folder has no torch network; use the run folder that it was exported from")
         return self.engine.network
@@ -79,13 +79,13 @@ class Model:
         return html_table(f"Model {self.config.name}", ["task", "kind", "reading", "label"], rows)
 
     def columns(self, task: str) -> list[str]:
-        """The text columns of a task's own files."""
+        """Return the names of the text columns in the task's data files."""
         self._require(task)
         data = self.config.tasks[task].data
         return [data.text] if data.text2 is None else [data.text, data.text2]
 
     def layout(self, task: str) -> Layout:
-        """How a task's own files are written."""
+        """Return the layout of the task's data files."""
         self._require(task)
         return self.config.tasks[task].data.layout
 
@@ -100,11 +100,11 @@ class Model:
     def predict(
         self, task: str, texts: Given, texts2: Given | None = None, *, on_empty: OnEmpty | None = None
     ) -> Prediction | list[Prediction]:
-        """Answers in the order of `texts`, a list; one text gives one answer. A task on pairs needs `texts2` too.
+        """Return a list of predictions in the order of `texts`, or one prediction for a single text.
 
-        A table (a data frame) is read in its columns `text` and `text2`, or in those of the task's own files.
-        `on_empty` says what becomes of empty texts: "error", "skip" (no answer: no label, a score that is NaN) or
-        "keep" (answered as any other). Defaults to the task's own rule.
+        A task on text pairs also needs `texts2`. Of a table (a data frame), the columns `text` and `text2` are read,
+        or the columns named as in the task's data files. `on_empty` sets how empty texts are handled: "error", "skip"
+        (no prediction: no label, score NaN) or "keep" (predicted like any other text). Defaults to the task's rule.
         """
         answers = self.answer({task: sides_of(texts, texts2, self.columns(task))}, on_empty)[task]
         return answers[0] if isinstance(texts, str) else answers
@@ -135,13 +135,14 @@ class Model:
         tasks: Sequence[str] | None = None,
         on_empty: OnEmpty | None = None,
     ) -> dict[str, Prediction] | dict[str, list[Prediction]]:
-        """The answers of several tasks, all by default, from one pass: every different sequence is encoded once.
+        """Return the predictions of several tasks from one pass. Each distinct sequence is encoded once.
 
-        Tasks on one text read `texts`, tasks on pairs read both.
+        `tasks` defaults to all tasks. Tasks on single texts read `texts`; tasks on text pairs read `texts` and
+        `texts2`.
         """
         chosen = self.choose(tasks)
         one = isinstance(texts, str)
-        if not is_table(texts):  # a generator is used up by the first task that reads it
+        if not is_table(texts):  # a generator would be exhausted by the first task
             texts, texts2 = texts_of(texts, "texts"), None if texts2 is None else texts_of(texts2, "texts2")
         paired = [task for task in chosen if len(self.columns(task)) == 2]
         if texts2 is not None and not paired:
@@ -153,12 +154,12 @@ class Model:
     def predict_frame(
         self, frame: Table, tasks: str | Sequence[str] | None = None, *, on_empty: OnEmpty | None = None
     ) -> Any:
-        """The same table with the answers of several tasks, all by default, from one pass.
+        """Return the table with the predictions of several tasks added, from one pass. `tasks` defaults to all tasks.
 
-        A data frame of pandas or polars and an Arrow table give one of the same library; other tables give a pandas
-        data frame, or an Arrow table where pandas is not installed. Each task adds a column of its name: the label,
-        the list of labels (multilabel) or the number (regression). Tasks with labels add `TASK_score`, the largest
-        probability. A column of the input that has such a name becomes `input_NAME`. Missing texts are empty ones.
+        For a pandas or polars data frame or an Arrow table, the result is from the same library. Otherwise it is a
+        pandas data frame, or an Arrow table if pandas is not installed. Each task adds a column with its name: the
+        label, the list of labels (multilabel) or the number (regression). Tasks with labels also add `TASK_score`, the
+        largest probability. An input column with such a name is renamed to `input_NAME`. Missing texts count as empty.
         """
         from weft.inference.tabular import predict_frame
 
@@ -167,7 +168,7 @@ class Model:
     def answer(
         self, asked: Mapping[str, Sequence[Sequence[str]]], on_empty: OnEmpty | None = None
     ) -> dict[str, list[Prediction]]:
-        """For each task the answers for its rows; `asked` has a list of texts for each text column of the task."""
+        """Return the predictions by task. `asked` maps each task to one list of texts per text column."""
         kept: dict[str, list[int]] = {}
         for task, sides in asked.items():
             self._require_sides(task, sides)
@@ -187,12 +188,12 @@ class Model:
         return found
 
     def empty_rule(self, task: str) -> OnEmpty:
-        """What becomes of an empty text unless somebody says otherwise: as in the task's training."""
+        """Return the default handling of empty texts: the rule used in the task's training."""
         self._require(task)
         return self.config.tasks[task].data.empty_rule
 
     def choose(self, tasks: Sequence[str] | None) -> list[str]:
-        """Tasks by name, each once; all of them for None."""
+        """Return the given task names after checking them, or all tasks for None. Each task may occur only once."""
         if isinstance(tasks, str):
             tasks = [tasks]
         chosen = self.tasks if tasks is None else list(tasks)
@@ -203,19 +204,19 @@ class Model:
         return chosen
 
     def rows(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> list[list[TokenSequence]]:
-        """What a task's engine reads: the token sequences of every row."""
+        """Return the token sequences of every row, the input of the engine."""
         self.check_texts(task, texts, texts2)
         reader = build_reader(self.config, task, self.tokenizer)
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
 
     def check_texts(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> None:
-        """Raise if a task does not read such texts."""
+        """Raise UserError if the number of texts per row does not fit the task."""
         self._require(task)
         self._require_sides(task, [texts] if texts2 is None else [texts, texts2])
 
     def _require_sides(self, task: str, sides: Sequence[Sequence[str]]) -> None:
-        """There must be as many texts for each row as a task reads."""
+        """Raise UserError unless each row has the number of texts that the task reads."""
         wanted = len(self.columns(task))
         if wanted != len(sides):
             raise UserError(f"task {task!r} reads {'two texts' if wanted == 2 else 'one text'} for each row")
@@ -223,16 +224,17 @@ class Model:
             raise UserError(f"there are {len(sides[0])} first texts, but {len(sides[1])} second ones")
 
     def read(self, task: str, values: NDArray[np.float64]) -> list[Prediction]:
-        """What an engine's answers say, by the task's labels and its temperature."""
+        """Convert the engine's outputs to predictions, using the task's labels and temperature."""
         if task in self.temperatures:
             values = self.labels[task].kind.temper(values, self.temperatures[task])
         return [self._prediction(task, value) for value in values]
 
     def embed(self, texts: Given, task: str | None = None, *, on_empty: OnEmpty | None = None) -> NDArray[np.float32]:
-        """[n, width] vectors by the pooling of `task`, or of the first task that reads texts alone.
+        """Return embeddings [n, width] from the pooling of `task`. One text gives one vector [width].
 
-        One text gives one vector [width]. Of a table the column `text` is read, or the first text column of the task's
-        own files. An empty text is treated as in `predict`; skipped, its vector is NaN.
+        `task` defaults to the first task with a bi reading, else the first with a single reading, else the first task.
+        Of a table, the column `text` is read, or the first text column of the task's data files. Empty texts are
+        handled as in `predict`; the vector of a skipped text is NaN.
         """
         chosen = task or self.embedding_task()
         side = sides_of(texts, None, self.columns(chosen)[:1])[0]
@@ -244,7 +246,7 @@ class Model:
         return vectors
 
     def texts_alone(self, task: str, texts: Sequence[str]) -> list[TokenSequence]:
-        """The token sequence of each text by itself, whatever the task's reading (embeddings)."""
+        """Return the token sequence of each single text, independent of the task's reading. Used for embeddings."""
         self._require(task)
         reader = build_reader(self.config, task, self.tokenizer).alone()
         return [reader.sequences(ids, None)[0] for ids in self._ids(texts, task)]
@@ -252,7 +254,7 @@ class Model:
     def evaluate(
         self, split: str = "dev", *, data_dir: str | Path | None = None, files: Mapping[str, Given] | None = None
     ) -> Evaluation:
-        """Scores on a split of the files it was trained with, or on `files`: a file or a table for each task named."""
+        """Evaluate on a split of the data it was trained with, or on `files`: one file or table per task."""
         if split not in ("train", "dev", "test"):
             raise UserError(f"split {split!r}: expected train, dev or test")
         if files is not None and not isinstance(files, Mapping):
@@ -273,7 +275,7 @@ class Model:
         return evaluate(self.engine, datasets, metrics)
 
     def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
-        """The texts of each row of a split of the files it was trained with."""
+        """Return the texts of each row of a split of the data it was trained with."""
         self._require(task)
         source = task_files(self.config, task, self.tokenizer, data_dir, self.frames)
         dataset = source.dataset(split, self.labels[task])
@@ -284,18 +286,18 @@ class Model:
             raise UserError(f"the model has no task {task!r}; it has {', '.join(self.tasks)}")
 
     def _ids(self, texts: Sequence[str], task: str) -> list[NDArray[np.int32]]:
-        """Tokens of texts, masked as the task's training texts were."""
+        """Tokenize texts after masking them like the task's training texts."""
         kinds = self.config.tasks[task].data.mask
         masked = [mask(text, kinds, Counter()) for text in texts]
         return [np.array(ids, dtype=np.int32) for ids in self.tokenizer.encode(masked)]
 
     def embedding_task(self) -> str:
-        """Whose pooling `embed` uses unless told: the first bi task's, else the first that reads one text."""
+        """Return the task whose pooling `embed` uses by default: first bi task, else first single, else first task."""
         by_reading = {task.reading: name for name, task in reversed(self.config.tasks.items())}
         return by_reading.get("bi") or by_reading.get("single") or self.tasks[0]
 
     def _no_answer(self, task: str) -> Prediction:
-        """Of a row that is skipped."""
+        """Return the empty prediction of a skipped row."""
         return Prediction(task, *self.labels[task].kind.no_answer())
 
     def _prediction(self, task: str, value: Any) -> Prediction:
@@ -304,15 +306,15 @@ class Model:
 
 
 def _source(given: Given, name: str) -> Source:
-    """A file, or a table that messages call `name`."""
+    """Return a path for a file, or a frame for a table. `name` is used in error messages."""
     return Path(given) if isinstance(given, str | Path) else frame_of(given, name)
 
 
 def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) -> Model:
-    """A trained model: a run folder, the `model` folder inside it, or what `weft export --to onnx` made of it.
+    """Load a trained model from a run folder, its `model` subfolder, or a folder written by `weft export --to onnx`.
 
-    A model whose pooling, head or loss is named by `use` needs that code to answer. It is imported only with
-    `trust_code`; without it, such a model raises UserError. An ONNX folder needs no code.
+    A model whose pooling, head or loss is named by `use` needs that code for inference. The code is imported only if
+    `trust_code` is True; otherwise loading such a model raises UserError. An ONNX folder needs no code.
     """
     path = model_folder(Path(folder))
     made = read_model(path)

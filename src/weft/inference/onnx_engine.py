@@ -1,9 +1,9 @@
-"""Answers and vectors from the ONNX files that `weft export --to onnx` writes.
+"""Inference with the ONNX files that `weft export --to onnx` writes.
 
-READING.onnx takes `input_ids`, `attention_mask` and `token_type_ids`, all `[n, l]`, and gives for each task of that
-reading `TASK.vector` [n, width] and `TASK`: [n, classes] probabilities, or [n] numbers in the label's own units.
-The two texts of a bi reading go through it apart, so bi.onnx gives vectors alone, and bi-heads.onnx makes `TASK` of
-`TASK.first` and `TASK.second`, for all tasks at once.
+The inputs of READING.onnx are `input_ids`, `attention_mask` and `token_type_ids`, all `[n, l]`. Its outputs for each
+task of that reading are `TASK.vector` [n, width] and `TASK`: [n, classes] probabilities, or [n] numbers in the label's
+units. A bi reading encodes its two texts separately, so bi.onnx outputs only vectors. bi-heads.onnx computes `TASK`
+from `TASK.first` and `TASK.second`, for all tasks at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ from weft.kinds.labels import Labels
 Floats = NDArray[np.float32]
 HEADS = "bi-heads"
 TOKENS = 1024
-"""tokens in one pass: padded batches gain nothing from longer ones, and these stay in the processor's cache"""
+"""tokens per pass: larger padded batches are not faster, and batches of this size fit in the CPU cache"""
 
 
 def graph_file(folder: Path, name: str) -> Path:
-    """Where a reading's graph is, or that of the heads of bi."""
+    """Return the path of the graph of a reading, or of the bi heads."""
     return folder / f"{name}.onnx"
 
 
@@ -37,7 +37,7 @@ def is_onnx_folder(folder: Path) -> bool:
 
 
 class OnnxEngine(Engine):
-    """ONNX Runtime on the CPU, with as many threads as torch has."""
+    """Engine for ONNX Runtime on the CPU, with the same number of threads as torch."""
 
     def __init__(self, folder: Path, readings: Mapping[str, Reading], labels: Mapping[str, Labels]) -> None:
         self.readings = readings
@@ -54,7 +54,7 @@ class OnnxEngine(Engine):
         return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
 
     def _compare(self, task: str, first: Floats, second: Floats) -> Floats:
-        """The graph wants the vectors of all its tasks; those that nobody asked for are none."""
+        """Run the bi heads of one task. The graph needs inputs for all tasks; the other tasks get empty arrays."""
         session = self.sessions[HEADS]
         vectors = {given.name: np.empty((0, given.shape[1]), np.float32) for given in session.get_inputs()}
         values: Floats = _run(session, [task], vectors | {f"{task}.first": first, f"{task}.second": second})[0]
@@ -64,7 +64,7 @@ class OnnxEngine(Engine):
         return self._encode(task, f"{task}.vector", sequences)
 
     def together(self, asks: Sequence[Ask]) -> list[Values]:
-        """One pass for each reading, because each has a graph of its own."""
+        """Run one pass per reading, because each reading has its own graph."""
         results: dict[int, Values] = {}
         for reading in dict.fromkeys(self.readings[ask.task] for ask in asks):
             own = [i for i, ask in enumerate(asks) if self.readings[ask.task] == reading]
@@ -90,14 +90,14 @@ class OnnxEngine(Engine):
         return int(next(output.shape[1] for output in outputs if output.name == f"{task}.vector"))
 
     def _encode(self, task: str, output: str, sequences: Sequence[TokenSequence]) -> Floats:
-        """One output for every sequence; equal sequences are encoded once."""
+        """Return one output for every sequence. Equal sequences are encoded once."""
         distinct, places = without_repeats(sequences)
         return self._outputs(self.readings[task], [output], distinct)[output][places]
 
     def _outputs(
         self, reading: Reading, outputs: Sequence[str], sequences: Sequence[TokenSequence]
     ) -> dict[str, Floats]:
-        """Several outputs of a reading's graph for every sequence, in their order."""
+        """Return several outputs of a reading's graph for every sequence, in input order."""
         groups = list(by_length(sequences, TOKENS))
         passes = [_run(self.sessions[reading], outputs, pad([sequences[i] for i in group])) for group in groups]
         back = np.argsort(np.concatenate(groups))
@@ -107,7 +107,7 @@ class OnnxEngine(Engine):
 
 
 def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
-    """The inputs of a graph: `[n, longest]`, 0 wherever there is no token."""
+    """Return the inputs of a graph, padded with 0 to `[n, longest]`."""
     shape = len(sequences), max(len(ids) for ids, _ in sequences)
     inputs = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
     for row, (ids, of_second) in enumerate(sequences):
@@ -119,7 +119,7 @@ def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
 
 
 def _run(session: Any, outputs: Sequence[str], inputs: Mapping[str, NDArray[Any]]) -> list[Any]:
-    """What a graph gives; one that fails, such as on a token it does not know, belongs to another tokenizer."""
+    """Run a graph. It fails, for example, on an unknown token id, if it was exported with another tokenizer."""
     try:
         return list(session.run(outputs, inputs))
     except Exception as error:  # the library's own errors have no common base
@@ -128,7 +128,7 @@ def _run(session: Any, outputs: Sequence[str], inputs: Mapping[str, NDArray[Any]
 
 
 def open_session(file: Path) -> Any:
-    """An `onnxruntime.InferenceSession`."""
+    """Open an ONNX file as an `onnxruntime.InferenceSession`."""
     try:
         import onnxruntime
     except ImportError:

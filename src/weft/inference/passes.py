@@ -1,4 +1,4 @@
-"""Runs a network over many rows without training it: long batches, no dropout, every text once."""
+"""Forward passes over many rows without training: large batches, no dropout, each distinct text encoded once."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,11 +16,14 @@ from weft.tasks.network import Network, tokens_read
 from weft.tasks.task import Task
 
 TOKENS = 2048
-"""tokens in one pass: large enough to keep the cores busy, small enough for their cache to hold what a layer makes"""
+"""tokens per pass: enough to keep the cores busy, few enough that the activations of a layer fit in the cache"""
 
 
 def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Iterator[list[int]]:
-    """Indices of all sequences in groups of at most `tokens` tokens, neighbours in length together."""
+    """Yield the indices of all sequences, sorted by length, in groups of at most `tokens` tokens.
+
+    A longer sequence forms its own group.
+    """
     order = sorted(range(len(sequences)), key=lambda i: len(sequences[i][0]))
     group: list[int] = []
     total = 0
@@ -36,7 +39,7 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
 
 def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSequence], list[int]]:
-    """Each different sequence once, and for every given one where it stands among them."""
+    """Deduplicate sequences. Return the distinct ones and the index of every given sequence among them."""
     numbers: dict[tuple[bytes, int], int] = {}
     distinct: list[TokenSequence] = []
     places = []
@@ -51,7 +54,7 @@ def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSeque
 
 @torch.no_grad()
 def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device) -> Tensor:
-    """[n, width] pooled vectors in the order of `sequences`; equal sequences are encoded once."""
+    """Return [n, width] pooled vectors in the order of `sequences`. Equal sequences are encoded once."""
     distinct, places = without_repeats(sequences)
     found: Tensor | None = None
     for group in by_length(distinct):
@@ -68,7 +71,7 @@ def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], de
 def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
-    """[n, classes] probabilities or [n] numbers (on the scale of training) for rows of one or two sequences."""
+    """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
     with _at_rest(network):
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
@@ -78,21 +81,21 @@ def answers(
 
 @dataclass(frozen=True)
 class Scored:
-    """What a network makes of a whole set."""
+    """Predictions, loss and projected vectors of a whole dataset."""
 
     predictions: NDArray[np.float64]
-    """[n, classes] probabilities or [n] numbers, on the scale of training"""
+    """[n, classes] probabilities or [n] numbers, on the training scale"""
     loss: float
-    """mean over rows, without a regularizer's term"""
+    """mean over rows, without the regularization term"""
     plane: Plane
-    """the rows' vectors in two dimensions; of a bi reading the distance |u - v| of its two"""
+    """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|"""
 
 
 @torch.no_grad()
 def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored:
-    """Predictions, loss and vectors of every row, from one pass.
+    """Compute predictions, loss and projected vectors of every row in one pass.
 
-    The plane is that of the first part of a large set: to hold all vectors would take more memory than the model.
+    The plane's axes come from the first part of a large dataset: all vectors would need more memory than the model.
     """
     task = network.task(dataset.task)
     predictions = points = np.empty(0)
@@ -115,7 +118,7 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
 
 @contextmanager
 def _at_rest(network: Network) -> Iterator[None]:
-    """No dropout inside; afterwards as before."""
+    """Set eval mode inside the context and restore the previous mode afterwards."""
     was_training = network.training
     network.eval()
     try:
@@ -125,6 +128,6 @@ def _at_rest(network: Network) -> Iterator[None]:
 
 
 def _sides(network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device) -> list[Tensor]:
-    """One vector [n, width] for each row, or two for a bi reading."""
+    """Return one tensor [n, width] of row vectors, or two for a bi reading."""
     flat = [row[side] for side in range(len(rows[0])) for row in rows]
     return list(vectors(network, network.task(name), flat, device).split(len(rows)))

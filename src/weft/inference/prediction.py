@@ -1,4 +1,4 @@
-"""The answer for one row."""
+"""Prediction for one row."""
 
 import math
 from dataclasses import dataclass
@@ -7,25 +7,25 @@ from typing import Any
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """The answer for one row."""
+    """Prediction of one task for one row."""
 
     task: str
     label: str | list[str] | None
-    """the likeliest class; all labels that are more likely than not (multilabel); None for a regression or no answer"""
+    """most likely class; all labels more likely than not (multilabel); None for regression or no prediction"""
     score: float
-    """the largest probability, or the predicted number in the label's own units; NaN where there is no answer"""
+    """largest probability, or the predicted number in the label's units; NaN if there is no prediction"""
     probabilities: dict[str, float] | None
-    """of every label; None for a regression"""
+    """probability of every label; None for regression"""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, where a row without an answer has null."""
+        """Return plain values for JSON. A row without a prediction has the score None (null)."""
         score = None if math.isnan(self.score) else self.score
         if self.probabilities is None:
             return {"task": self.task, "score": score}
         return vars(self) | {"score": score}
 
     def __repr__(self) -> str:
-        """`Prediction(stars: '5', 0.93)`; of a regression the number alone."""
+        """Return for example `Prediction(stars: '5', 0.93)`; for regression, only the number."""
         if math.isnan(self.score):
             return f"Prediction({self.task}: no answer)"
         label = "" if self.probabilities is None else f"{self.label!r}, "

@@ -1,7 +1,8 @@
-"""How far a model's answers move when the gendered words of a text are swapped.
+"""Gender bias probe: measure how predictions change when the gendered words of a text are swapped.
 
-A model that gives "she was brilliant" another mood than "he was brilliant" has learnt something it should not use. The
-probe swaps such words in dev texts and compares the answers. It sees one bias, in English, and only in these words.
+A model that gives "she was brilliant" another sentiment than "he was brilliant" uses a feature that it should not use.
+The probe swaps such words in dev texts and compares the predictions. It detects one bias, in English, and only for the
+words listed here.
 """
 
 import re
@@ -29,7 +30,7 @@ WORD = re.compile(r"[A-Za-z]+")
 
 
 def swap(text: str) -> str:
-    """The text with every gendered word replaced by its counterpart, capitals kept."""
+    """Return the text with every gendered word replaced by its counterpart. Capitalization is preserved."""
 
     def other(match: re.Match[str]) -> str:
         word = match[0]
@@ -59,17 +60,17 @@ class Moved:
 @dataclass(frozen=True)
 class TaskProbe:
     rows: int
-    """with gendered words"""
+    """number of rows with gendered words"""
     of: int
     changed: float | None
-    """share of those rows whose class changes; None for numbers"""
+    """fraction of those rows whose predicted class changes; None for regression"""
     mean_move: float
     largest_move: float
     examples: list[Moved]
 
 
 def probe(model: Model, split: str = "dev", data_dir: Path | None = None) -> dict[str, Any]:
-    """What swapping does to every task's answers, as plain values."""
+    """Return the effect of swapping on the predictions of every task, as plain values."""
     found = {name: _task(model, name, split, data_dir) for name in model.tasks}
     if not any(task.rows for task in found.values()):
         raise UserError(f"probe: no text of the {split} rows has a gendered word that weft knows; nothing can be said")
@@ -100,7 +101,7 @@ def _answers(model: Model, name: str, rows: list[tuple[str, ...]]) -> list[Predi
 
 
 def _moves(model: Model, name: str, before: list[Prediction], after: list[Prediction]) -> NDArray[np.float64]:
-    """[n] how far each answer moves"""
+    """Return [n] the change of each prediction."""
     labels = model.labels[name]
     one, two = (np.array([_values(answer) for answer in side]) for side in (before, after))
     return labels.kind.moves(labels, one, two)

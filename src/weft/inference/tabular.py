@@ -1,4 +1,4 @@
-"""Answers beside the columns of the table that asked for them, in the same library."""
+"""Add predictions to a table as new columns, using the table's own library."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def predict_frame(model: "Model", given: Table, tasks: Sequence[str] | None, on_empty: OnEmpty | None) -> Any:
-    """`Model.predict_frame`"""
+    """Implement `Model.predict_frame`."""
     frame = frame_of(given, "frame")
     sides = {task: _sides(frame, model.columns(task)) for task in model.choose(tasks)}
     answers = _columns(model, model.answer(sides, on_empty))
@@ -37,7 +37,7 @@ def predict_frame(model: "Model", given: Table, tasks: Sequence[str] | None, on_
 
 
 def _sides(frame: Frame, own: list[str]) -> list[list[str]]:
-    """The texts of each text column, read as those of a file."""
+    """Return the texts of each text column, read like those of a file."""
     columns = choose_columns(list(frame.keys), own)
     require_columns(frame, list(frame.keys), columns)
     rows = list(frame.only(columns).rows())
@@ -45,7 +45,7 @@ def _sides(frame: Frame, own: list[str]) -> list[list[str]]:
 
 
 def _columns(model: "Model", answers: Mapping[str, Sequence[Prediction]]) -> dict[str, list[Any]]:
-    """TASK and, for tasks with labels, TASK_score."""
+    """Return the column TASK of each task and, for tasks with labels, TASK_score."""
     columns: dict[str, list[Any]] = {}
     for task, own in answers.items():
         scores = [None if math.isnan(answer.score) else answer.score for answer in own]
@@ -58,13 +58,13 @@ def _columns(model: "Model", answers: Mapping[str, Sequence[Prediction]]) -> dic
 
 
 def _library(given: Table) -> str:
-    """The package that a table's type, or one that it is derived from, comes from."""
+    """Return the library of the table's type or of a base class: pandas, polars, pyarrow, or an empty string."""
     packages = [base.__module__.partition(".")[0] for base in type(given).__mro__]
     return next((name for name in ("pandas", "polars", "pyarrow") if name in packages), "")
 
 
 def _made(columns: dict[str, list[Any]]) -> Any:
-    """A pandas data frame where pandas is installed, else an Arrow table."""
+    """Return a pandas data frame if pandas is installed, otherwise an Arrow table."""
     try:
         import pandas as pd
     except ImportError:

@@ -1,4 +1,4 @@
-"""Reads the result of a study, for use in Python."""
+"""Read the result of a study in Python."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,11 @@ from weft.study.tables import claim_line, claim_table, score_table
 
 @dataclass(frozen=True, repr=False)
 class StudyFolder:
-    """A folder of `weft study`; printed, it is the verdict on every claim."""
+    """Result folder of `weft study`. Its repr shows the verdict on every claim."""
 
     folder: Path
     result: StudyResult
-    """all of study.json: claims, arms, differences and the rest"""
+    """contents of study.json, including claims, arms and differences"""
 
     def __repr__(self) -> str:
         lines = [f"{claim.verdict}  {claim_line(claim)}" for claim in self.result.claims]
@@ -31,7 +31,7 @@ class StudyFolder:
 
 
 def open_study(folder: str | Path) -> StudyFolder:
-    """Open the study in a folder."""
+    """Read the study in a folder. Raise UserError if the folder has no study.json."""
     path = Path(folder) / "study.json"
     if not path.is_file():
         raise UserError(f"{folder}: is not a study (it has no study.json); name a folder that `weft study` made")

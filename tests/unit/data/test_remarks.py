@@ -24,7 +24,7 @@ def test_rows_in_both_sets_are_counted_in_any_case_and_order(tiny: Path, tmp_pat
     train = pairs(tiny, tmp_path / "a.tsv", [("A cat", "a dog", "1"), ("x y", "z", "0"), ("one", "two", "0")])
     dev = pairs(tiny, tmp_path / "b.tsv", [("a DOG ", "a  cat", "1"), ("x y", "w", "0"), ("two", "one", "1")])
     assert overlap(train, dev) == 2
-    assert remarks(train, dev) == ["same: 2 of 3 dev rows also stand in train; they flatter the score"]
+    assert remarks(train, dev) == ["same: 2 of 3 dev rows also occur in train and inflate the score"]
 
 
 def test_what_was_skipped_and_masked_is_said(tiny: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Answers and vectors for files of any size: in shards, in constant memory, going on where they stopped."""
+"""Bulk prediction and embedding for files of any size: in shards, with constant memory, resumable."""
 
 SHARD_ROWS = 4096
-"""rows that are answered together: enough to sort by length, few enough that a crash costs little"""
+"""rows per shard: enough to sort by length, few enough that a crash loses little work"""

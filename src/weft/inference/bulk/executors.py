@@ -1,4 +1,4 @@
-"""Where shards are answered: here, one after the other, or on a cluster (`on_ray.py`)."""
+"""Executors that process shards: sequentially in this process, or on a cluster (`on_ray.py`)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Answerer:
-    """Makes a shard's part of its rows."""
+    """Computes the contents of a shard's part file from its rows."""
 
     model: Model
     work: Work
@@ -29,15 +29,15 @@ class Answerer:
 
 
 class BulkExecutor(ABC):
-    """Shards are independent: their parts may come in any order. No more are taken than are worked on."""
+    """Base class of executors. Parts may come in any order. Only shards in progress are held in memory."""
 
     @abstractmethod
     def parts(self, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
-        """Each shard's number and what its part file holds."""
+        """Yield each shard's number and the contents of its part file."""
 
 
 class LocalBulkExecutor(BulkExecutor):
-    """In this process."""
+    """Processes shards one after the other in this process."""
 
     def __init__(self, answer: Answerer) -> None:
         self.answer = answer

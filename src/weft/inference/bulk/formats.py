@@ -1,4 +1,4 @@
-"""How a table is written: a shard by itself, and all shards as one file, without ever holding it in memory."""
+"""Output formats: serialize one shard, and join all shards into one file without loading it into memory."""
 
 import csv
 import io
@@ -19,38 +19,38 @@ from weft.foundation.records import without_nan
 from weft.foundation.sanitize import for_cell
 
 GROUP_BYTES = 16 << 20
-"""size of a parquet file's row groups before they are compressed: parts are joined until they are as large"""
+"""minimum uncompressed size of a parquet row group: parts are concatenated until they reach it"""
 
 
 class Format(ABC):
-    """Part by part, equal rows give equal bytes."""
+    """Base class of output formats. Serialization is deterministic: equal rows give equal bytes in each part."""
 
     @abstractmethod
     def part(self, table: pa.Table) -> bytes:
-        """What a shard's part file holds."""
+        """Return the contents of a shard's part file."""
 
     @abstractmethod
     def join(self, parts: Iterable[Path], schema: pa.Schema, rows: int, to: Path) -> None:
-        """Write the whole file, `rows` rows long, from its parts."""
+        """Write the whole file of `rows` rows from its parts."""
 
 
 def plain_values(column: pa.ChunkedArray) -> list[Any]:
-    """Python's own values; times as text, since Python knows no nanoseconds."""
+    """Return a column as Python values. Temporal values become text, since Python does not support nanoseconds."""
     return list((column.cast(pa.string()) if pa.types.is_temporal(column.type) else column).to_pylist())
 
 
 def _cell(value: Any) -> Any:
-    """Lists, objects and truth as JSON."""
+    """Convert lists, dictionaries and booleans to JSON text."""
     return as_text(value) if isinstance(value, list | dict | bool) else value
 
 
 def _json_line(names: list[str], row: tuple[Any, ...]) -> str:
-    """JSON knows no NaN."""
+    """Return a row as one line of JSON. NaN is replaced, since JSON does not support it."""
     return json.dumps(without_nan(dict(zip(names, row, strict=True))), ensure_ascii=False, default=str) + "\n"
 
 
 class Chained(Format):
-    """A head, and the parts as they are."""
+    """Format whose file is a header followed by the unchanged parts."""
 
     def join(self, parts: Iterable[Path], schema: pa.Schema, rows: int, to: Path) -> None:
         with to.open("wb") as whole:
@@ -61,11 +61,11 @@ class Chained(Format):
 
     @abstractmethod
     def head(self, schema: pa.Schema, rows: int) -> bytes:
-        """What comes before the first row."""
+        """Return the bytes before the first row."""
 
 
 class Delimited(Chained):
-    """csv and tsv, with a header; lists are JSON. Unless `raw`, no cell is a formula for a spreadsheet."""
+    """CSV and TSV with a header; lists are JSON. Spreadsheet formulas in cells are escaped unless `raw` is True."""
 
     def __init__(self, delimiter: str, *, raw: bool = False) -> None:
         self.delimiter = delimiter
@@ -95,7 +95,7 @@ class JsonLines(Chained):
 
 
 class Npy(Chained):
-    """The column `embedding` alone, as a numpy array [n, width] of 32-bit floats."""
+    """Only the column `embedding`, as a NumPy array [n, width] of 32-bit floats."""
 
     def head(self, schema: pa.Schema, rows: int) -> bytes:
         head = io.BytesIO()
@@ -109,7 +109,7 @@ class Npy(Chained):
 
 
 class Parquet(Format):
-    """Parts are Arrow streams: small parquet files would be slow to read, and one row group each in the end."""
+    """Parquet. Parts are Arrow streams: small parquet parts would be slow to read and give one row group each."""
 
     def part(self, table: pa.Table) -> bytes:
         sink = pa.BufferOutputStream()
@@ -140,7 +140,7 @@ RAW: dict[str, Format] = {".csv": Delimited(",", raw=True), ".tsv": Delimited("\
 
 
 def choose_format(output: Path, *, raw_csv: bool) -> Format:
-    """The format of an output by its ending."""
+    """Return the format for an output's file extension."""
     if raw_csv and output.suffix not in RAW:
         raise UserError(f"--raw-csv goes with an output that ends in {' or '.join(RAW)}, not with {output}")
     return RAW[output.suffix] if raw_csv else FORMATS[output.suffix]

@@ -1,6 +1,6 @@
-"""Processes a file of any size in shards. Interrupted at any moment and started again, it processes the missing shards.
+"""Process a file of any size in shards. A job that was interrupted resumes with the missing shards.
 
-The same input, model, work, output format and size of shards give the same bytes, however often the work was cut off.
+The same input, model, work, output format and shard size give the same bytes, regardless of interruptions.
 """
 
 import base64
@@ -29,7 +29,7 @@ FORMAT = 2
 
 
 class BulkListener(Protocol):
-    """Whoever wants to watch."""
+    """Interface for progress events of a bulk job."""
 
     def started(self, done: int, rows: int) -> None: ...
     def advanced(self, rows: int) -> None: ...
@@ -37,7 +37,7 @@ class BulkListener(Protocol):
 
 
 class QuietBulk:
-    """A listener that says nothing."""
+    """Listener that ignores all events."""
 
     def started(self, done: int, rows: int) -> None: ...
     def advanced(self, rows: int) -> None: ...
@@ -46,10 +46,10 @@ class QuietBulk:
 
 @dataclass(frozen=True)
 class BulkJob:
-    """What to do with which file, and where."""
+    """Settings of a bulk job: model, work, input, output and executor."""
 
     folder: Path
-    """of the model"""
+    """model folder"""
     work: Work
     source: Path
     output: Path
@@ -57,9 +57,9 @@ class BulkJob:
     executor: str = "local"
     shard_rows: int = SHARD_ROWS
     raw_csv: bool = False
-    """whether cells of a csv file stay as they are, even those that a spreadsheet would run as a formula"""
+    """whether CSV cells are written unescaped, even those that a spreadsheet would run as a formula"""
     trust_code: bool = False
-    """whether code that the model names is imported"""
+    """whether the code that the model names is imported"""
 
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
@@ -95,7 +95,7 @@ class BulkJob:
                 listener.noted(f"{self.source}: its column {name!r} is called {new!r} in the output")
         with closing(Parts(self.output, identity | _written(facts))) as parts, _stopping_kindly(parts):
             self._answer(texts, facts, parts, executor, listener)
-            texts.require_unchanged()  # one that grew would have rows without an answer
+            texts.require_unchanged()  # a file that grew would have rows without a prediction
             parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
         return rows
 
@@ -113,7 +113,7 @@ class BulkJob:
         wanted = set(missing)
         blocks = enumerate(texts.blocks(self.shard_rows, facts.kept))
         for number, part in executor.parts(Shard(n, block) for n, block in blocks if n in wanted):
-            texts.require_unchanged()  # a part of other rows would be taken for one of these another time
+            texts.require_unchanged()  # else a resumed job would reuse a part computed from different rows
             parts.write(number, part)
             listener.advanced(self._rows_in(number, rows))
 
@@ -132,7 +132,7 @@ class BulkJob:
         return OnRay(self.folder, digest, self.device, self.work, form, self.trust_code)
 
     def _identity(self, texts: BulkTexts, digest: str, model: Model) -> dict[str, Any]:
-        """What decides the output: shards of anything else are of no use."""
+        """Return everything that determines the output. Shards with another identity are not reused."""
         return code_digests(model.code) | {
             "format": FORMAT,
             "input": texts.digest(),
@@ -145,12 +145,12 @@ class BulkJob:
 
 
 def _written(facts: Facts) -> dict[str, Any]:
-    """For the manifest: who goes on need not look at the whole input again."""
+    """Return the facts as manifest entries, so that a resumed job does not scan the whole input again."""
     return {"rows": facts.rows, "kept": base64.b64encode(facts.kept.serialize().to_pybytes()).decode()}
 
 
 def _known(manifest: dict[str, Any]) -> Facts | None:
-    """The same from a manifest, out of which it is taken; None if there is nothing sound in it."""
+    """Remove the facts from a manifest and return them, or None if they are missing or invalid."""
     rows, kept = manifest.pop("rows", None), manifest.pop("kept", None)
     try:
         return Facts(int(rows), pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept))))
@@ -160,11 +160,11 @@ def _known(manifest: dict[str, Any]) -> Facts | None:
 
 @contextmanager
 def _stopping_kindly(parts: Parts) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a full disk end with a word about what is kept. Any other end keeps it as well."""
+    """On Ctrl-C, SIGTERM or a full disk, raise an error that names the saved parts. They are kept in any case."""
     kept = f"what is answered is kept in {parts.folder}: run the same command to continue"
     try:
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:  # not in the main thread: whoever runs that thread handles signals
+    except ValueError:  # not in the main thread: the caller handles signals
         before = None
     try:
         yield

@@ -1,4 +1,4 @@
-"""The input's own columns on their way to the output: which, of what type, and under which names."""
+"""Input columns that are copied to the output: selection, types and names."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,14 +11,14 @@ from weft.data.cells import as_text
 from weft.data.files import Row, require_columns
 
 Keep = tuple[str, ...] | None
-"""the columns that pass through; None for all of them"""
+"""the input columns copied to the output; None for all columns"""
 MARK = "input_"
-"""put before the name of an input column that an answer's column has too"""
+"""prefix for an input column whose name conflicts with a prediction column"""
 LARGEST = 2**63
 
 
 def chosen(keep: Keep, path: Path, found: Sequence[str]) -> list[str]:
-    """The columns of a file that pass through."""
+    """Return the columns of a file that are copied to the output."""
     if keep is None:
         return list(found)
     require_columns(path, list(found), list(keep))
@@ -26,7 +26,7 @@ def chosen(keep: Keep, path: Path, found: Sequence[str]) -> list[str]:
 
 
 def output_names(kept: Sequence[str], answers: Sequence[str]) -> dict[str, str]:
-    """Input column -> its name in the output. The columns of the answers have their names first."""
+    """Map each input column to its name in the output. On a conflict, the prediction column keeps its name."""
     taken = {*kept, *answers}
     names = {}
     for name in kept:
@@ -39,7 +39,7 @@ def output_names(kept: Sequence[str], answers: Sequence[str]) -> dict[str, str]:
 
 
 class Types:
-    """The Arrow types of a file's columns. A csv cell is text; values of a jsonl column share a type, or are text."""
+    """Infers the Arrow types of a file's columns. CSV cells are text; a JSONL column with mixed types becomes text."""
 
     def __init__(self) -> None:
         self.seen: dict[str, set[pa.DataType]] = {}
@@ -70,7 +70,7 @@ def _joined(kinds: set[pa.DataType]) -> pa.DataType:
 
 
 def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
-    """The kept columns of rows of a csv or jsonl file."""
+    """Return the kept columns of rows from a CSV or JSONL file as a table."""
     return pa.table([pa.array([_cell(row, field) for row in rows], field.type) for field in schema], schema=schema)
 
 
@@ -82,7 +82,7 @@ def _cell(row: Row, field: pa.Field) -> Any:
 
 
 def parquet_tables(path: Path, columns: list[str], rows: int) -> Iterator[pa.Table]:
-    """Columns of a parquet file as they are, so many rows at a time."""
+    """Yield columns of a parquet file unchanged, as tables of `rows` rows; the last one may be shorter."""
     waiting: list[pa.Table] = []
     with pq.ParquetFile(path, buffer_size=1 << 20) as file:
         for batch in file.iter_batches(batch_size=min(rows, 8192), columns=columns):
@@ -96,6 +96,6 @@ def parquet_tables(path: Path, columns: list[str], rows: int) -> Iterator[pa.Tab
 
 
 def parquet_schema(path: Path, keep: Keep) -> pa.Schema:
-    """The types of the columns that pass through."""
+    """Return the schema of the columns that are copied to the output."""
     whole = pq.read_schema(path)
     return pa.schema([whole.field(name).remove_metadata() for name in chosen(keep, path, whole.names)])

@@ -1,4 +1,4 @@
-"""Shards on Ray: on the cluster that RAY_ADDRESS names, or on one that is started on this machine."""
+"""Process shards on Ray: on the cluster at RAY_ADDRESS, or on a local cluster started for the job."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,11 +17,11 @@ from weft.inference.model import load
 from weft.runs.model_folder import model_digest
 
 RETRIES = 2
-"""how often a worker that died is started again, and its shard with it"""
+"""maximum number of restarts of a failed worker, and of retries of its shard"""
 
 
 class Worker:
-    """Loads the model once and answers shard after shard."""
+    """Ray actor that loads the model once and processes one shard after another."""
 
     def __init__(
         self, folder: Path, digest: str, device: str, work: Work, form: Format, threads: int, trust_code: bool = False
@@ -37,7 +37,7 @@ class Worker:
 
 
 class OnRay(BulkExecutor):
-    """As many workers as fit, each with as many threads as torch has here: equal sums, so equal bytes."""
+    """Runs as many workers as fit. Each uses the local number of torch threads: equal sums, so equal bytes."""
 
     def __init__(
         self, folder: Path, digest: str, device: str, work: Work, form: Format, trust_code: bool = False
@@ -57,7 +57,7 @@ class OnRay(BulkExecutor):
                 raise RunError(f"Ray lost a worker: {last_line(error)}") from None
 
     def _parts(self, ray: Any, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
-        """A worker gets its next shard when it has given back the last one."""
+        """Yield finished parts. A worker gets its next shard after it has returned the previous one."""
         most = self._room(ray)
         busy: dict[Any, tuple[int, Any]] = {}
         for shard in shards:
@@ -77,7 +77,7 @@ class OnRay(BulkExecutor):
         return number, worker, ray.get(done[0])
 
     def _room(self, ray: Any) -> int:
-        """Workers that the machines of the cluster have room for, each on one of them."""
+        """Return the number of workers that fit on the cluster's nodes. A worker cannot span several nodes."""
         room = 0
         for node in ray.nodes():
             has = node["Resources"] if node["Alive"] else {}

@@ -1,7 +1,7 @@
-"""The work folder beside an output, OUTPUT.parts: finished shards, and what they are shards of.
+"""Work folder OUTPUT.parts next to an output: finished shards and a manifest that identifies their job.
 
-A part is written under another name, synced and renamed, so whatever bears a part's name is sound. The folder is
-held by one process at a time; the kernel drops the lock of a dead one.
+Parts are written atomically (temporary file, fsync, rename), so every part file is complete. Only one process at a
+time can lock the folder; the kernel releases the lock of a process that dies.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ def parts_folder(output: Path) -> Path:
 
 
 def read_manifest(output: Path) -> dict[str, Any]:
-    """What the shards beside an output belong to; empty if there are none."""
+    """Return the manifest of the shards next to an output, or an empty dictionary if there is none."""
     folder = parts_folder(output)
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -32,7 +32,7 @@ def read_manifest(output: Path) -> dict[str, Any]:
 
 
 class Parts:
-    """Opened for one piece of work; shards of any other are cleared away."""
+    """Locked work folder of one job. Opening it deletes the shards of any other job."""
 
     def __init__(self, output: Path, manifest: dict[str, Any]) -> None:
         self.output = output
@@ -48,7 +48,7 @@ class Parts:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(f"{output}: another process is writing this output; wait for it") from None
-        for half in self.folder.glob(".*.tmp"):  # of a process that was killed
+        for half in self.folder.glob(".*.tmp"):  # left by a killed process
             half.unlink()
         if read_manifest(output) != manifest:
             self._clear()
@@ -59,7 +59,7 @@ class Parts:
                 raise
 
     def _require_ours(self) -> None:
-        """Nobody's own files are taken for shards."""
+        """Raise UserError if the folder contains files that weft did not write."""
         if self.folder.is_symlink():
             raise UserError(f"{self.folder}: is a symbolic link; shards need a folder of their own: remove it")
         if self.folder.is_dir() and not (self.folder / MANIFEST).exists():
@@ -79,7 +79,7 @@ class Parts:
         self._write(self._path(number), content)
 
     def finish(self, count: int, join: Callable[[Iterator[Path], Path], None]) -> None:
-        """Join parts 0 to `count` into the output, all of it or nothing, and clear the folder away."""
+        """Join the first `count` parts into the output with an atomic write, then delete the folder."""
         with replacing(self.output, self.folder) as whole:
             join((self._path(number) for number in range(count)), whole)
             sync(whole)
@@ -91,7 +91,7 @@ class Parts:
         self._lock.close()
 
     def _remove(self) -> None:
-        with suppress(OSError):  # not empty: somebody put a file of their own into it
+        with suppress(OSError):  # not empty: it contains a file that weft did not write
             (self.folder / ".lock").unlink()
             self.folder.rmdir()
 
@@ -104,6 +104,6 @@ class Parts:
             sync(temporary)
 
     def _clear(self) -> None:
-        """The manifest goes last: until then it says whose the rest is."""
+        """Delete all parts, then the manifest, which identifies the remaining parts until the end."""
         for path in [*self.folder.glob("*.part"), self.folder / MANIFEST]:
             path.unlink(missing_ok=True)

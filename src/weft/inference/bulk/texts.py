@@ -1,4 +1,4 @@
-"""The rows of an input file: checked once, then read block by block. No more than one block is in memory."""
+"""Rows of an input file: validated once, then read in blocks. At most one block is in memory."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -17,28 +17,28 @@ from weft.foundation.errors import UserError
 from weft.inference.bulk.kept import Keep, Types, chosen, parquet_schema, parquet_tables, table_of
 
 Sides = list[list[str]]
-"""one list of texts for each text column"""
+"""one list of texts per text column"""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a task wants of each row."""
+    """Input that a task reads from each row."""
 
     columns: list[str]
-    """the text columns of its own files"""
+    """text columns of the task's data files"""
     on_empty: OnEmpty
     layout: Layout = PLAIN
-    """how its own files are written"""
+    """layout of the task's data files"""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of an input."""
+    """Consecutive rows of an input file."""
 
     sides: dict[str, Sides]
-    """the texts that each task reads"""
+    """texts that each task reads"""
     kept: pa.Table | None = None
-    """the columns that pass through to the output, if there are any"""
+    """columns that are copied to the output, if any"""
 
     def __len__(self) -> int:
         return len(next(iter(self.sides.values()))[0])
@@ -46,18 +46,18 @@ class Block:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of an input before it is answered."""
+    """Facts about an input file, collected before inference."""
 
     rows: int
     kept: pa.Schema
-    """the columns that pass through"""
+    """columns that are copied to the output"""
 
 
 class BulkTexts:
-    """The texts of a csv, tsv, jsonl or parquet file in the columns of some tasks."""
+    """Reads the tasks' text columns from a CSV, TSV, JSONL or parquet file."""
 
     def __init__(self, path: Path, wishes: Mapping[str, Wish], keep: Keep = ()) -> None:
-        """`keep` are the columns that pass through; None for all."""
+        """`keep` are the columns that are copied to the output; None for all columns."""
         if not path.is_file():
             raise UserError(f"{path}: there is no such file")
         self.path = path
@@ -67,7 +67,7 @@ class BulkTexts:
         self._stamp = self._look()
 
     def look(self) -> Facts:
-        """Read all of it. Whatever is wrong with any row is said now, before anything is computed."""
+        """Read and validate the whole file. Errors in any row are reported here, before inference starts."""
         types, rows = Types(), 0
         kept: list[str] | None = None
         for row in self._rows():
@@ -80,7 +80,7 @@ class BulkTexts:
         return Facts(rows, types.schema())
 
     def blocks(self, rows: int, kept: pa.Schema | None = None) -> Iterator[Block]:
-        """The file in blocks of so many rows, the last one shorter; none if it has no rows."""
+        """Yield the file in blocks of `rows` rows; the last block may be shorter. An empty file yields no block."""
         names = [] if kept is None else kept.names
         tables = parquet_tables(self.path, names, rows) if names and self._is_parquet else None
         stream = self._rows()
@@ -95,7 +95,7 @@ class BulkTexts:
                 yield Block(sides, table_of(block, kept) if kept is not None and names else None)
 
     def _rows(self) -> Iterator[Row]:
-        """Rows that can be answered; if there is one that cannot, that is said at the end."""
+        """Yield the valid rows. Problems with other rows are reported at the end."""
         problems = Problems(self.path)
         strict: list[str] | None = None
         wish = self._first()
@@ -110,32 +110,32 @@ class BulkTexts:
         problems.stop()
 
     def note(self) -> str | None:
-        """How a csv or tsv file is read, where that is not obvious."""
+        """Return a note on how a CSV or TSV file is read, or None if that is obvious."""
         wish = self._first()
         return reading_note(self.path, wish.columns, wish.layout)
 
     def _first(self) -> Wish:
-        """A file has one layout: that of the files of the first task."""
+        """Return the first task's wish. Its layout applies to the whole file."""
         return next(iter(self.wishes.values()))
 
     def _columns(self, found: list[str]) -> dict[str, list[str]]:
-        """The file's columns that each task reads."""
+        """Return the columns of the file that each task reads."""
         columns = {task: choose_columns(found, wish.columns) for task, wish in self.wishes.items()}
         require_columns(self.path, found, _each_once(columns))
         return columns
 
     def _strict(self, found: list[str]) -> list[str]:
-        """The columns that must not be empty."""
+        """Return the columns that must not be empty."""
         columns = self._columns(found)
         return _each_once({task: columns[task] for task, wish in self.wishes.items() if wish.on_empty == "error"})
 
     def digest(self) -> str:
-        """sha256 of the file's bytes"""
+        """Return the SHA-256 digest of the file's bytes."""
         with self.path.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
 
     def require_unchanged(self) -> None:
-        """While it is answered a file must stay what it was when it was looked at first."""
+        """Raise UserError if the file has changed since it was opened."""
         if self._look() != self._stamp:
             raise UserError(f"{self.path}: was changed while it was read; start again when it is finished")
 

@@ -1,4 +1,4 @@
-"""What is made of each row of a file: answers, or a vector. Work is small: it travels to wherever it is done."""
+"""Work done for each row of a file: predictions or an embedding. Work objects are small, so they are cheap to send."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,35 +15,36 @@ from weft.inference.prediction import Prediction
 
 
 class Work(ABC):
-    """One row of a table for each row of texts."""
+    """Base class of work. Computes one output row per input row."""
 
     keep: Keep
-    """the input's columns that pass through"""
+    """input columns that are copied to the output"""
 
     @abstractmethod
     def wishes(self, model: Model) -> dict[str, Wish]:
-        """what it reads of each row, by task"""
+        """Return the input that each task reads from a row."""
 
     @abstractmethod
     def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:
-        """the table's columns, those of the input that are `kept` among them; known before there is a row"""
+        """Return the output schema, including the `kept` input columns. It does not depend on the rows."""
 
     @abstractmethod
     def table(self, model: Model, block: Block) -> pa.Table:
-        """In the order of the rows."""
+        """Return the output table of a block, in the order of its rows."""
 
 
 @dataclass(frozen=True)
 class Answers(Work):
-    """The input's columns, then label, score and the probability of each label.
+    """Predictions: the kept input columns, then label, score and the probability of each label.
 
-    One task has its name in a column `task`; of several, every column begins with the task's name and a dot.
+    For one task, the column `task` contains its name. For several tasks, the name of each prediction column starts with
+    the task's name and a dot.
     """
 
     tasks: tuple[str, ...] | None
-    """all tasks of the model for None"""
+    """None for all tasks of the model"""
     on_empty: OnEmpty | None = None
-    """the tasks' own rules by default"""
+    """Defaults to the rule of each task."""
     keep: Keep = None
 
     def wishes(self, model: Model) -> dict[str, Wish]:
@@ -69,19 +70,19 @@ class Answers(Work):
 
 
 def _wish(model: Model, task: str, on_empty: OnEmpty | None, texts: int = 2) -> Wish:
-    """What a task reads, at most so many texts of each row."""
+    """Return the input that a task reads: at most `texts` texts per row."""
     return Wish(model.columns(task)[:texts], on_empty or model.empty_rule(task), model.layout(task))
 
 
 def _fields(model: Model, task: str, prefix: str) -> list[pa.Field]:
-    """The columns of a task's answers."""
+    """Return the columns of a task's predictions."""
     labels = model.labels[task]
     fields = [] if prefix else [("task", pa.string())]
     return [pa.field(f"{prefix}{name}", of) for name, of in [*fields, *labels.kind.answer_columns(labels)]]
 
 
 def _flat(prediction: Prediction, prefix: str) -> dict[str, Any]:
-    """A row of a table: probabilities in columns of their own."""
+    """Flatten a prediction to a table row with one column per probability."""
     answer = prediction.as_dict()
     probabilities = answer.pop("probabilities", {})
     return {f"{prefix}{key}": value for key, value in answer.items()} | {
@@ -91,12 +92,12 @@ def _flat(prediction: Prediction, prefix: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Vectors(Work):
-    """text and embedding, by the pooling of a task."""
+    """Embeddings: the columns `text` and `embedding`, from the pooling of a task."""
 
     task: str | None
-    """the one that `Model.embed` takes by default"""
+    """Defaults to the default task of `Model.embed`."""
     on_empty: OnEmpty | None = None
-    """the task's own rule by default"""
+    """Defaults to the rule of the task."""
     keep: Keep = ()
 
     def wishes(self, model: Model) -> dict[str, Wish]:
