@@ -1,7 +1,7 @@
 """ALBERT: all layers share one set of weights, and the embeddings have a different width."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,13 +11,8 @@ from weft.bodies.bert import EMBEDDINGS
 from weft.bodies.embeddings import Embeddings, ProjectedEmbeddings
 from weft.bodies.family import SHAPE_KEYS, Classifier, Family, Names
 from weft.bodies.post_norm import Layer
-from weft.bodies.shape import BodyShape
+from weft.bodies.shape import BodyShape, FactorizedShape
 from weft.foundation.errors import UserError
-
-
-@dataclass(frozen=True)
-class AlbertShape(BodyShape):
-    embedding_width: int = 128
 
 
 class Albert(Family):
@@ -26,7 +21,7 @@ class Albert(Family):
     title = "ALBERT"
     model_type = "albert"
     architecture = "AlbertModel"
-    default = AlbertShape(
+    default = FactorizedShape(
         model_type="albert",
         vocabulary=30000,
         width=4096,
@@ -64,7 +59,7 @@ class Albert(Family):
                 raise UserError(f"{path}: {key} is {config[key]!r}, expected 1: all layers share one set of weights")
 
     def embeddings(self, shape: BodyShape) -> Embeddings:
-        assert isinstance(shape, AlbertShape)
+        assert isinstance(shape, FactorizedShape)
         return ProjectedEmbeddings(shape, shape.embedding_width)
 
     def layers(self, shape: BodyShape) -> list[nn.Module]:

@@ -36,3 +36,10 @@ class BodyShape:
     """Family, as in config.json."""
     pad: int = 0
     """Id of the padding token. Packed sequences do not need it, but position offsets and other libraries do."""
+
+
+@dataclass(frozen=True)
+class FactorizedShape(BodyShape):
+    """Hyperparameters of families whose token embeddings are narrower than their layers."""
+
+    embedding_width: int = 128
