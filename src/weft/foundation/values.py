@@ -61,6 +61,67 @@ class Encoded:
         return Encoded(self.ids.to(device), self.segments.to(device), self.lengths)
 
 
+Taken = slice | Tensor
+"""which tokens of a pass belong to a text: one stretch, or their indices"""
+
+
+@dataclass(frozen=True)
+class DistinctTexts:
+    """Texts of one or several batches, packed for one pass through the body: equal sequences are in it once."""
+
+    encoded: Encoded
+    """the distinct sequences, in order of first appearance"""
+    places: tuple[Taken, ...] | None
+    """the tokens of each text in `encoded`; None if no sequence repeats, so that the texts follow each other"""
+
+    @staticmethod
+    def of(texts: Sequence[Encoded]) -> "DistinctTexts":
+        """Join texts and deduplicate their sequences: those with equal ids and equal token types."""
+        joined = Encoded.join(texts)
+        numbers = _numbered(joined)
+        first = np.unique(numbers, return_index=True)[1]
+        if len(first) == len(numbers):
+            return DistinctTexts(joined, None)
+        lengths = np.array(joined.lengths)
+        starts = lengths.cumsum() - lengths
+        keep = torch.from_numpy(_stretches(starts[first], lengths[first])).to(joined.ids.device)
+        kept = Encoded(joined.ids[keep], joined.segments[keep], tuple(lengths[first].tolist()))
+        new_starts = (lengths[first].cumsum() - lengths[first])[numbers]
+        ends = np.cumsum([len(text.lengths) for text in texts])
+        places = [
+            _taken(_stretches(new_starts[end - len(text.lengths) : end], np.array(text.lengths)), joined.ids.device)
+            for text, end in zip(texts, ends, strict=True)
+        ]
+        return DistinctTexts(kept, tuple(places))
+
+    def to(self, device: torch.device) -> "DistinctTexts":
+        moved = [place.to(device) if isinstance(place, Tensor) else place for place in self.places or ()]
+        return DistinctTexts(self.encoded.to(device), None if self.places is None else tuple(moved))
+
+
+def _numbered(encoded: Encoded) -> NDArray[np.int64]:
+    """[n] number of each sequence among the distinct ones, counted in order of first appearance."""
+    tokens = torch.stack([encoded.ids, encoded.segments], dim=1).cpu().numpy()
+    ends = np.cumsum(encoded.lengths)
+    seen: dict[bytes, int] = {}
+    starts = (ends - encoded.lengths).tolist()
+    keys = [tokens[start:end].tobytes() for start, end in zip(starts, ends.tolist(), strict=True)]
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
+
+
+def _stretches(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of all tokens of some sequences, one sequence after the other."""
+    before = lengths.cumsum() - lengths
+    return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+
+
+def _taken(indices: NDArray[np.int64], device: torch.device) -> Taken:
+    """A slice where the indices follow each other, which needs no copy of the states."""
+    if (np.diff(indices) == 1).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return torch.from_numpy(indices).to(device)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Rows of one task, ready for the body."""
@@ -85,6 +146,21 @@ class Part:
     micro: int
     """index of the forward pass in the window; 0 without gradient accumulation"""
     rows: Rows
+    """row numbers in the task's set"""
+    source: str = ""
+    """name of the source that the rows were drawn from; empty for a part that no schedule made"""
+    drawn: Rows | None = None
+    """[n] place of each row in the batch that was drawn from the source; places of rows that the task does not ask
+    about are left out. Defaults to 0, 1, ..."""
+
+    @property
+    def places(self) -> Rows:
+        """`drawn`, with its default filled in"""
+        return np.arange(len(self.rows)) if self.drawn is None else self.drawn
+
+    def only(self, chosen: NDArray[np.bool_]) -> "Part":
+        """Return a part with some of the rows; `chosen` is a mask [n]."""
+        return Part(self.task, self.micro, self.rows[chosen], self.source, self.places[chosen])
 
 
 @dataclass(frozen=True)
