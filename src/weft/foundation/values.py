@@ -1,9 +1,10 @@
 """Values that rooms exchange. t = tokens, n = sequences or rows, m = tasks, w = width of the body."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import torch
@@ -67,18 +68,24 @@ Taken = slice | Tensor
 
 @dataclass(frozen=True)
 class DistinctTexts:
-    """Texts of one or several batches, packed for one pass through the body: equal sequences are in it once."""
+    """Texts of one or several batches, packed for one pass: a sequence that several tasks read is in it once.
+
+    Equal sequences of one batch stay separate: they are different rows, each with its own dropout masks.
+    """
 
     encoded: Encoded
-    """the distinct sequences, in order of first appearance"""
+    """the sequences of the pass, in order of first appearance"""
     places: tuple[Taken, ...] | None
-    """the tokens of each text in `encoded`; None if no sequence repeats, so that the texts follow each other"""
+    """the tokens of each text in `encoded`; None if no sequence is shared, so that the texts follow each other"""
 
     @staticmethod
-    def of(texts: Sequence[Encoded]) -> "DistinctTexts":
-        """Join texts and deduplicate their sequences: those with equal ids and equal token types."""
+    def of(batches: Sequence[tuple[Encoded, ...]]) -> "DistinctTexts":
+        """Join the texts of batches; sequences of different batches with equal ids and token types become one."""
+        texts = [text for batch in batches for text in batch]
         joined = Encoded.join(texts)
-        numbers = _numbered(joined)
+        if len(batches) == 1:
+            return DistinctTexts(joined, None)
+        numbers = _numbered(joined, [sum(len(text.lengths) for text in batch) for batch in batches])
         first = np.unique(numbers, return_index=True)[1]
         if len(first) == len(numbers):
             return DistinctTexts(joined, None)
@@ -99,14 +106,22 @@ class DistinctTexts:
         return DistinctTexts(self.encoded.to(device), None if self.places is None else tuple(moved))
 
 
-def _numbered(encoded: Encoded) -> NDArray[np.int64]:
-    """[n] number of each sequence among the distinct ones, counted in order of first appearance."""
+def _numbered(encoded: Encoded, batches: Sequence[int]) -> NDArray[np.int64]:
+    """[n] number of each sequence among the distinct ones, counted in order of first appearance.
+
+    `batches` are the numbers of sequences of each batch. The k-th copy in one batch equals the k-th copy in another.
+    """
     tokens = torch.stack([encoded.ids, encoded.segments], dim=1).cpu().numpy()
-    ends = np.cumsum(encoded.lengths)
-    seen: dict[bytes, int] = {}
-    starts = (ends - encoded.lengths).tolist()
-    keys = [tokens[start:end].tobytes() for start, end in zip(starts, ends.tolist(), strict=True)]
-    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
+    ends = np.cumsum(encoded.lengths).tolist()
+    contents = iter([tokens[end - length : end].tobytes() for length, end in zip(encoded.lengths, ends, strict=True)])
+    numbers: dict[tuple[bytes, int], int] = {}
+    found = []
+    for size in batches:
+        copies: Counter[bytes] = Counter()
+        for content in islice(contents, size):
+            found.append(numbers.setdefault((content, copies[content]), len(numbers)))
+            copies[content] += 1
+    return np.array(found, dtype=np.int64)
 
 
 def _stretches(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

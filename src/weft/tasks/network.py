@@ -28,7 +28,7 @@ class Network(nn.Module):
 
     def forward(self, batches: Sequence[Batch]) -> list[Tensor]:
         """Compute the outputs [n, k] of batches of any tasks in one packed pass through the body."""
-        distinct = DistinctTexts.of([text for batch in batches for text in batch.texts])
+        distinct = DistinctTexts.of([batch.texts for batch in batches])
         return self.outputs(self.body.embed(distinct.encoded), distinct, batches)
 
     def outputs(self, embedded: Tensor, distinct: DistinctTexts, batches: Sequence[Batch]) -> list[Tensor]:

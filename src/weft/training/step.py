@@ -34,7 +34,7 @@ class StepReport:
     terms: dict[str, float]
     """the weighted regularizer term of each task that has one, averaged over its rows in the window"""
     tokens: int
-    """tokens that went through the body; equal sequences of a forward pass count once"""
+    """tokens that went through the body; a sequence that several tasks share counts once"""
     norm: float
     """norm of the gradient, before clipping"""
     slopes: dict[str, float]
@@ -185,7 +185,7 @@ class Step:
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Totals) -> None:
         """Run one forward and backward pass; add its losses, terms and tokens to `totals`."""
         batches = [self.ahead.batch(window.step, part) for part in parts]
-        distinct = DistinctTexts.of([text for batch in batches for text in batch.texts]).to(self.device)
+        distinct = DistinctTexts.of([batch.texts for batch in batches]).to(self.device)
         batches = [batch.to(self.device) for batch in batches]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
