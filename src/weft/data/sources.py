@@ -36,6 +36,11 @@ class TextSource:
         first = next(iter(self.datasets.values()))
         return first.sequences_at(int(self.rows[row]))
 
+    def token_counts(self) -> NDArray[np.int64]:
+        """Return the number of tokens per row that the body receives, including special tokens."""
+        first = next(iter(self.datasets.values()))
+        return first.reader.token_counts([first.file.lengths(column)[self.rows] for column in first.columns])
+
     def parts(self) -> Iterator[tuple[NDArray[np.int64], list[list[TokenSequence]]]]:
         """Yield the row numbers and the sequences of each part. Parts are small and strided over all rows."""
         count = -(-len(self) // PART)

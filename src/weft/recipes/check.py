@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -145,9 +145,9 @@ def describe_layouts(data: dict[str, TaskData]) -> list[str]:
     return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
 
 
-def _scored_sets(made: Assembly) -> list[Dataset]:
+def _scored_sets(made: Assembly) -> list[dict[str, Dataset]]:
     """Rows that every evaluation of a run scores."""
-    return [*(task.dev for task in made.data.values()), *made.train_sample().values()]
+    return [{name: task.dev for name, task in made.data.items()}, made.train_sample()]
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
@@ -213,9 +213,9 @@ def estimate_seconds(network: Network, plan: Plan, tokens: BodyTokens) -> float:
     return float(6 * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
 
 
-def estimate_scoring(network: Network, datasets: list[Dataset]) -> float:
+def estimate_scoring(network: Network, splits: Sequence[Mapping[str, Dataset]]) -> float:
     """Estimate the seconds of one evaluation: a forward pass over all rows."""
-    tokens = sum(int(dataset.token_counts().sum()) for dataset in datasets)
+    tokens = sum(int(source.token_counts().sum()) for datasets in splits for source in find_sources(datasets))
     weights = layer_weights(network)
     return float(2 * weights * tokens / (PAYS * multiply_rate(network.body.shape.width)))
 

@@ -160,14 +160,13 @@ def _plan_arm(
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
-    dev = [task.dev for task in made.data.values()]
     return PlannedArm(
         name=name,
         recipe=recipe,
         steps=steps,
         train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
         training=estimate_seconds(made.network, made.plan, BodyTokens.of(made)),
-        scoring=estimate_scoring(made.network, dev),
+        scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},

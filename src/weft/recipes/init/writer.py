@@ -186,7 +186,8 @@ def _blank_labels(found: Profile, label: Label) -> list[str]:
     if not blank:
         return []
     rows = f"{blank:,} of {found.rows:,} rows have no label"
-    if len(label.columns) == 1 and not KINDS[label.kind].parts(""):
+    marks_none = "[]" in found.columns[label.columns[0]].counts
+    if len(label.columns) == 1 and not KINDS[label.kind].parts("") and not marks_none:
         return [f'# {rows}: no label applies to them; with on_blank = "skip" they are not asked']
     return [f'on_blank = "skip"   # {rows}: this task does not ask about them']
 
