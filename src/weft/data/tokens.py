@@ -122,7 +122,7 @@ class TokenizedFile:
         content = hashlib.sha256(self.table.column("line").to_numpy().tobytes())
         for name in columns:
             for offsets, values in self._tokens[name]:
-                content.update(np.ascontiguousarray(offsets))
+                content.update(offsets.tobytes())
                 content.update(values[offsets[0] : offsets[-1]].tobytes())
         return content.hexdigest()
 
