@@ -7,6 +7,7 @@ import typer
 
 from weft.cli import (
     check,
+    compare,
     demo,
     embed,
     evaluate,
@@ -41,6 +42,7 @@ COMMANDS = (
     demo,
     train,
     evaluate,
+    compare,
     predict,
     embed,
     serve,

@@ -27,6 +27,11 @@ Budget = Annotated[
     str | None,
     typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and evaluate at the end only."),
 ]
+Split = Annotated[str | None, typer.Option("--split", help="train, dev (default) or test.")]
+TaskFile = Annotated[
+    list[str] | None,
+    typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 ExecutorName = Annotated[str, typer.Option("--executor", help="Where shards are processed: local or ray (a cluster).")]
 ShardRows = Annotated[
@@ -73,6 +78,20 @@ def unused_data_dir(recipe: "ModelConfig", data_dir: Path | None) -> list[str]:
 def require_split(split: str) -> None:
     if split not in ("train", "dev", "test"):
         raise UserError(f"--split {split}: expected train, dev or test")
+
+
+def split_or_files(split: str | None, file: list[str] | None) -> tuple[str, dict[str, Path]]:
+    """Parse --split and --file, of which one may be given. --split defaults to dev."""
+    if split is not None and file:
+        raise UserError(f"--split {split}: goes with the recipe's own files; --file names others. Keep one of them")
+    require_split(split or "dev")
+    files = {}
+    for item in file or []:
+        task, equals, path = item.partition("=")
+        if not equals:
+            raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
+        files[task] = Path(path)
+    return split or "dev", files
 
 
 def budget_steps(text: str | None) -> int | None:
