@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import (
+    add,
     check,
     compare,
     demo,
@@ -17,6 +18,7 @@ from weft.cli import (
     probe,
     prune,
     recipes,
+    remove,
     report,
     serve,
     sharing,
@@ -43,6 +45,8 @@ COMMANDS = (
     train,
     evaluate,
     compare,
+    add,
+    remove,
     predict,
     embed,
     serve,

@@ -1,12 +1,17 @@
 """`weft compare`"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli import options
 from weft.foundation.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.evaluation.gate import Gate, When
 
 CLOSED = 3
 """exit code of a closed gate"""
@@ -25,6 +30,22 @@ WhenCloses = Annotated[
 ]
 
 
+def chosen_when(text: str) -> "When":
+    """Parse --when."""
+    if text == "possible":
+        return "possible"
+    if text == "clear":
+        return "clear"
+    raise UserError(f"--when {text}: expected possible or clear")
+
+
+def show_gate(console: "Console", gate: "Gate") -> None:
+    """Print a line for each task, and the verdict."""
+    for sentence in gate.sentences():
+        console.print(sentence, soft_wrap=True)
+    console.print(f"\nThe gate is {'open' if gate.is_open else 'closed'}.")
+
+
 def compare(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="The model in use: a run folder or a model folder.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The model that would replace it.")],
@@ -40,8 +61,7 @@ def compare(
 ) -> None:
     """Compare two models on their shared tasks; exit with code 3 if the new one may be worse."""
     options.require_folder(data_dir)
-    if when not in ("possible", "clear"):
-        raise UserError(f"--when {when}: expected possible or clear")
+    closes = chosen_when(when)
     if as_json and markdown:
         raise UserError("--json and --markdown: keep one of them")
     split, files = options.split_or_files(split, file)
@@ -57,16 +77,13 @@ def compare(
         data_dir=data_dir,
         files=files,
         max_drop=max_drop,
-        when="clear" if when == "clear" else "possible",
+        when=closes,
     )
     if as_json:
         print(to_json({"open": gate.is_open, **gate.plain()}))
     elif markdown:
         print(gate.markdown())
     else:
-        console = SafeConsole()
-        for sentence in gate.sentences():
-            console.print(sentence, soft_wrap=True)
-        console.print(f"\nThe gate is {'open' if gate.is_open else 'closed'}.")
+        show_gate(SafeConsole(), gate)
     if not gate.is_open:
         raise typer.Exit(CLOSED)

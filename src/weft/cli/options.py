@@ -17,6 +17,7 @@ ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A run folder, the model folder inside it, or an ONNX export of it.")
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder with the files of presets such as sst5.")]
+RunOut = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run; made by this command.")]
 Body = Annotated[str | None, typer.Option("--body", help="Start from this body instead of the recipe's.")]
 Settings = Annotated[
     list[str] | None,

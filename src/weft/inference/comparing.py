@@ -1,5 +1,6 @@
 """Comparison of two models on the rows of one of them."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,8 +26,7 @@ def compare(
     when: When = "possible",
 ) -> Gate:
     """Score both models on the old model's rows of every task that they share, or on `files`, and judge each task."""
-    if not 0 <= max_drop < float("inf"):
-        raise UserError(f"--max-drop {max_drop:g}: expected 0 or a positive number, such as 0.005")
+    require_max_drop(max_drop)
     shared = [task for task in old.tasks if task in new.tasks]
     if files:
         missing = [task for task in files if task not in shared]
@@ -61,6 +61,11 @@ def compare(
         for task in shared
     ]
     return Gate(max_drop, when, tuple(judged))
+
+
+def require_max_drop(max_drop: float) -> None:
+    if not 0 <= max_drop < math.inf:
+        raise UserError(f"--max-drop {max_drop:g}: expected 0 or a positive number, such as 0.005")
 
 
 def _with_data_of(new: Model, old: Model) -> Model:
