@@ -3,7 +3,7 @@
     python benchmarks/sources.py [--table FILE --text COLUMN --labels A,B,C --kind KIND] [--steps 40] [--rounds 3]
 
 epoch_vs_separate: seconds of an epoch with one source against the same rows in one source per task (copies of it).
-tokens_vs_separate: tokens through the body. Both have the same number of steps per epoch, so the ratio of steps is that
+cpu_vs_separate: the same in processor time. tokens_vs_separate: tokens through the body. Both have the same number of steps per epoch, so the ratio of steps is that
 of epochs. Lower is better. differences: the largest difference of a loss and of a gradient, relative to the largest
 gradient, between one pass and separate passes on the same rows, in float64 without dropout; with --blank, the cells of
 this share of labels are blank in that comparison. Without --table: the starter data with three labels made of one.
@@ -28,6 +28,7 @@ from weft.recipes.recipe import parse_recipe
 
 ABOUT = {
     "epoch_vs_separate": "seconds of an epoch, one source against one per task",
+    "cpu_vs_separate": "the same in processor time, which other programs of the machine disturb less",
     "tokens_vs_separate": "tokens through the body, likewise",
 }
 Table = list[dict[str, str]]
@@ -73,13 +74,14 @@ def build(files: dict[str, Path], text: str, kind: str, **changes: Any) -> Assem
     return made
 
 
-def seconds(made: Assembly, steps: int, tokens: list[int]) -> float:
-    """Seconds per step on windows spread over the epoch; what went through the body is added to `tokens`."""
+def seconds(made: Assembly, steps: int, cpu: list[float], tokens: list[float]) -> float:
+    """Seconds per step on windows spread over the epoch; processor time and tokens through the body are noted too."""
     count = made.plan.steps
-    chosen = [number * count // steps for number in range(steps)]
+    chosen = [number * count // steps % count for number in range(steps)]
     made.step(made.plan.window(0), 1e-5)
-    start = time.perf_counter()
-    tokens.append(sum(made.step(made.plan.window(number % count), 1e-5).tokens for number in chosen))
+    start, busy = time.perf_counter(), time.process_time()
+    tokens.append(sum(made.step(made.plan.window(number), 1e-5).tokens for number in chosen))
+    cpu.append(time.process_time() - busy)
     return (time.perf_counter() - start) / steps
 
 
@@ -125,9 +127,13 @@ def main() -> None:
             "separate": build(copies, options.text, options.kind),
         }
         assert len({made.plan.steps for made in sides.values()}) == 1
-        tokens: dict[str, list[int]] = {side: [] for side in sides}
+        cpu: dict[str, list[float]] = {side: [] for side in sides}
+        tokens: dict[str, list[float]] = {side: [] for side in sides}
         measured = alternate(
-            {side: lambda s=side, one=one: seconds(one, options.steps, tokens[s]) for side, one in sides.items()},
+            {
+                side: lambda one=one, own=(cpu[side], tokens[side]): seconds(one, options.steps, *own)
+                for side, one in sides.items()
+            },
             options.rounds,
         )
         exact: dict[str, Any] = {"dropout": 0.0, "body_dropout": 0.0, "optimizer": {"precision": "fp64"}}
@@ -140,6 +146,7 @@ def main() -> None:
             found[name] = {"loss": loss, "gradient": gradient}
     ratios = {
         "epoch_vs_separate": Ratio.of(measured["one source"], measured["separate"]),
+        "cpu_vs_separate": Ratio.of(cpu["one source"], cpu["separate"]),
         "tokens_vs_separate": Ratio.of(tokens["one source"], tokens["separate"]),
     }
     steps = sides["separate"].plan.steps
