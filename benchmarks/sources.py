@@ -3,10 +3,11 @@
     python benchmarks/sources.py [--table FILE --text COLUMN --labels A,B,C --kind KIND] [--steps 40] [--rounds 3]
 
 epoch_vs_separate: seconds of an epoch with one source against the same rows in one source per task (copies of it).
-cpu_vs_separate: the same in processor time. tokens_vs_separate: tokens through the body. Both have the same number of steps per epoch, so the ratio of steps is that
-of epochs. Lower is better. differences: the largest difference of a loss and of a gradient, relative to the largest
-gradient, between one pass and separate passes on the same rows, in float64 without dropout; with --blank, the cells of
-this share of labels are blank in that comparison. Without --table: the starter data with three labels made of one.
+cpu_vs_separate: the same in processor time. tokens_vs_separate: tokens through the body. Both sides have the same
+number of steps per epoch, so the ratio of steps is that of epochs. Lower is better. differences: the largest difference
+of a loss and of a gradient, relative to the largest gradient, between one pass and separate passes on the same rows, in
+float64 without dropout; with --blank, the cells of this share of labels are blank in that comparison. Without --table:
+the starter data with three labels made of one.
 """
 
 import argparse
