@@ -79,7 +79,7 @@ class Reader:
     def token_counts(self, lengths: Sequence[Lengths]) -> Lengths:
         """Return the [n] numbers of tokens per row that the body receives, given the text lengths of each column."""
         texts = self._in_sequences(lengths)
-        tokens = np.minimum(texts, self.room) + self._specials
+        tokens = self.long_texts.sizes(texts, self.room) + self._specials
         counts: Lengths = (self.long_texts.counts(texts, self.room) * tokens).sum(axis=0)
         return counts
 

@@ -17,8 +17,8 @@ def describe_cuts(train: Dataset, positions: int) -> str | None:
 
     def cost(key: str, other: Reader) -> str:
         tokens, left = int(other.token_counts(lengths).sum()), int(other.is_cut(lengths).sum())
-        still = f", {left:,} rows still lose tokens" if left else ""
-        return f"{key} reads {tokens:,} ({tokens / now:.1f} x{still})"
+        still = f", {left:,} still cut" if left else ""
+        return f"with {key}: {tokens:,} ({tokens / now:.1f} x{still})"
 
     others = []
     if reader.reading in ("single", "bi"):
@@ -34,5 +34,5 @@ def describe_cuts(train: Dataset, positions: int) -> str | None:
     return (
         f"{train.task}: {cut:,} of {len(train):,} train rows lose tokens "
         f'(max_length = {reader.max_length}, long_texts = "{reader.long_texts.name}"). '
-        f"An epoch over them all reads {now:,} tokens; {more}"
+        f"One pass over the train rows reads {now:,} tokens; {more}"
     )

@@ -54,14 +54,14 @@ def built(tiny: Path, folder: Path, max_length: int = 12, **own: Any) -> Assembl
 
 
 def windows_of(ids: list[int], room: int) -> list[list[int]]:
-    """The windows of a text with an overlap of a quarter, derived again: as few as possible, evenly spread."""
-    step = room - room // 4
-    count = 1
-    while room + (count - 1) * step < len(ids):
+    """The windows of a text with an overlap of a quarter, derived again: as few and short as possible, evenly spread."""
+    count = size = 1
+    while count * room - (count - 1) * (room // 4) < len(ids):
         count += 1
-    ends = [len(ids) - room if count > 1 else 0]
-    starts = [ends[0] * i // max(1, count - 1) for i in range(count)]
-    return [ids[start : start + room] for start in starts]
+    while count * size - (count - 1) * (room // 4) < len(ids):
+        size += 1
+    starts = [(len(ids) - size) * i // max(1, count - 1) for i in range(count)]
+    return [ids[start : start + size] for start in starts]
 
 
 def vector(made: Assembly, task: str, ids: list[int]) -> Tensor:

@@ -18,11 +18,15 @@ class LongTextsOptions(Config):
 
     @abstractmethod
     def pieces(self, ids: Ids, room: int) -> list[Ids]:
-        """Return the tokens of each sequence of a text: the whole text if it fits, else sequences of `room` tokens."""
+        """Return the tokens of each sequence of a text: the whole text if it fits, else sequences of at most `room`."""
 
     def counts(self, lengths: Lengths, room: int) -> Lengths:  # noqa: ARG002
         """Return the [n] numbers of sequences of texts with these lengths."""
         return np.ones_like(lengths)
+
+    def sizes(self, lengths: Lengths, room: int) -> Lengths:
+        """Return the [n] numbers of text tokens in each sequence of a text."""
+        return np.minimum(lengths, room)
 
     def is_cut(self, lengths: Lengths, room: int) -> NDArray[np.bool_]:
         """Return an [n] mask of the texts that lose tokens."""
