@@ -22,11 +22,11 @@ def describe_cuts(train: Dataset, positions: int) -> str | None:
 
     others = []
     if reader.reading in ("single", "bi"):
-        every = WindowsConfig(most=MOST)
-        needed = int(max(every.counts(side, reader.room).max() for side in lengths))
-        windows = replace(reader, long_texts=WindowsConfig(most=needed))
-        written = f'long_texts = {{ name = "windows", most = {needed} }}' if needed > 8 else 'long_texts = "windows"'
-        others.append(cost(written, windows))
+        way, written = WindowsConfig(), 'long_texts = "windows"'
+        if replace(reader, long_texts=way).is_cut(lengths).any():
+            needed = int(max(WindowsConfig(most=MOST).counts(side, reader.room).max() for side in lengths))
+            way, written = WindowsConfig(most=needed), f'long_texts = {{ name = "windows", most = {needed} }}'
+        others.append(cost(written, replace(reader, long_texts=way)))
     longest = min(positions, int(reader.whole_lengths(lengths).max()))
     if longest > reader.max_length:
         others.append(cost(f"max_length = {longest}", replace(reader, max_length=longest)))

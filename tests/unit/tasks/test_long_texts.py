@@ -54,7 +54,7 @@ def built(tiny: Path, folder: Path, max_length: int = 12, **own: Any) -> Assembl
 
 
 def windows_of(ids: list[int], room: int) -> list[list[int]]:
-    """The windows of a text with an overlap of a quarter, derived again: as few and short as possible, evenly spread."""
+    """The windows of a text with an overlap of a quarter, derived again: as few and as short as possible."""
     count = size = 1
     while count * room - (count - 1) * (room // 4) < len(ids):
         count += 1

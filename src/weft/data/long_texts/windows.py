@@ -53,7 +53,7 @@ class WindowsConfig(LongTextsOptions):
 
     @property
     def in_words(self) -> str:
-        return f"up to {self.most} overlapping windows of at most that length are read and their vectors pooled ({self.pool})"
+        return f"up to {self.most} overlapping windows are read, and their vectors pooled ({self.pool})"
 
     @property
     def pooled_by(self) -> WindowPooling:
