@@ -110,3 +110,9 @@ def test_windows_are_packed_as_sequences_of_one_text() -> None:
     assert packed.lengths == (5, 6, 6, 6)
     assert packed.windows == (1, 3)
     assert packed.by_text.owners.tolist() == [0, 1, 1, 1]
+
+
+def test_equal_readers_are_equal_keys() -> None:
+    """Tasks are grouped by what they read."""
+    ways = [Reader("single", BERT, 16, way) for way in (*WAYS, WindowsConfig(), HeadTailConfig(head=0.25))]
+    assert len(set(ways)) == len(WAYS)
