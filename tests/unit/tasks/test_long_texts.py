@@ -12,6 +12,7 @@ from tests.texts import WORDS
 from tests.tiny import recipe_content, write_rows
 from weft.build import assemble
 from weft.data.readings import TokenSequence, pack
+from weft.data.sources import TextSource
 from weft.foundation.errors import UserError
 from weft.inference.joint import Ask, together
 from weft.inference.passes import answers, run_over, vectors
@@ -127,7 +128,8 @@ def test_inference_equals_each_window_alone(tiny: Path, tmp_path: Path, pool: st
         asks.append(Ask(name, sequences))
         if name != "plain":
             np.testing.assert_allclose(answers(network, name, sequences, device), right[name], rtol=0, atol=1e-10)
-            np.testing.assert_allclose(run_over(network, data, device).predictions, right[name], rtol=0, atol=1e-10)
+            scored = run_over(network, TextSource([data]), device)[name]
+            np.testing.assert_allclose(scored.predictions, right[name], rtol=0, atol=1e-10)
     mixed = together(network, asks, device)  # texts of several tasks in one pass
     for name, values in zip(("mood", "near"), mixed[1:], strict=True):
         np.testing.assert_allclose(values, right[name], rtol=0, atol=1e-10)
