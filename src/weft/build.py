@@ -14,6 +14,7 @@ from weft.data.problems import BadRows
 from weft.data.remarks import remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
+from weft.evaluation.thresholds import DEFAULT, LEAST, untunable
 from weft.foundation.components import require_made
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
@@ -30,6 +31,7 @@ from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
+from weft.tasks.task import Task
 from weft.training.distributed import SOLO, Processes
 from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
@@ -129,9 +131,12 @@ def assemble(
     # with mixed precision the weights stay in fp32
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
+    for name, task in data.items():
+        network.task(name).loss.observe(task.train.targets)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
+    notes += [note for name, task in data.items() for note in _threshold_notes(network.task(name), task.dev)]
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     network.to(where)
@@ -148,6 +153,17 @@ def assemble(
     if not step.weighting.heeds_scale:
         notes += scale_notes(constants, unfed)
     return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+
+
+def _threshold_notes(task: Task, dev: Dataset) -> list[str]:
+    """Labels whose thresholds cannot be tuned because too few dev rows have them, or lack them."""
+    names = untunable(dev.labels, dev.targets) if task.tunes_thresholds else ()
+    if not names:
+        return []
+    return [
+        f"tasks.{task.name}.thresholds: {', '.join(names)}: fewer than {LEAST} dev rows with the label or without it; "
+        f"the threshold stays {DEFAULT:g}"
+    ]
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:

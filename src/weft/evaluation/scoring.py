@@ -1,7 +1,7 @@
 """Scores of all tasks on a split."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,9 +9,10 @@ import numpy as np
 from weft.data.dataset import Dataset
 from weft.evaluation.plane import Plane
 from weft.evaluation.table import HEADER, score_rows, score_text
+from weft.evaluation.thresholds import TunedThresholds, tune
 from weft.foundation.notebook import html_table
 from weft.kinds.metrics import overall, score
-from weft.kinds.truth import Predictions
+from weft.kinds.truth import Predictions, Truth
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +35,13 @@ class Evaluation:
     """overall score of the trained tasks, which selects the best checkpoint"""
     untrained: tuple[str, ...] = ()
     """tasks that are scored but not trained in this run"""
+    tuned: dict[str, TunedThresholds] = field(default_factory=dict)
+    """thresholds of the tasks that tune them, whose scores are cross-fitted; empty outside of training"""
+
+    def truth(self, dataset: Dataset) -> Truth:
+        """Return what the predictions for a task's rows are scored with."""
+        tuned = self.tuned.get(dataset.task)
+        return Truth.of(dataset.labels, dataset.targets, None if tuned is None else tuned.cross_fitted)
 
     def __repr__(self) -> str:
         return score_text(self.scores, self.overall)
@@ -47,13 +55,29 @@ def scored(
     datasets: Mapping[str, Dataset],
     metrics: Mapping[str, Sequence[str]],
     predictions: dict[str, Predictions],
+    tuning: Collection[str] = (),
 ) -> Evaluation:
-    """Score predictions; the first of each task's `metrics` counts in the overall score."""
+    """Score predictions; the first of each task's `metrics` counts in the overall score.
+
+    The tasks in `tuning` have thresholds tuned on these rows, and cross-fitted scores.
+    """
+    tuned = {
+        name: tune(dataset.labels, metrics[name], dataset.targets, predictions[name])
+        for name, dataset in datasets.items()
+        if name in tuning
+    }
     scores = {
-        name: score(dataset.labels, metrics[name], dataset.targets, predictions[name])
+        name: score(
+            dataset.labels,
+            metrics[name],
+            dataset.targets,
+            predictions[name],
+            tuned[name].cross_fitted if name in tuned else None,
+        )
         for name, dataset in datasets.items()
     }
-    return Evaluation(step, scores, overall(scores, {name: metrics[name][0] for name in datasets}), predictions)
+    whole = overall(scores, {name: metrics[name][0] for name in datasets})
+    return Evaluation(step, scores, whole, predictions, tuned=tuned)
 
 
 def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
@@ -68,7 +92,8 @@ def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
             )
             continue
         labels = dev[task].labels
-        name = labels.kind.constant_answer(labels, evaluation.predictions[task], dev[task].targets)
+        chosen = evaluation.truth(dev[task]).decide(labels.in_units(evaluation.predictions[task]))
+        name = labels.kind.constant_answer(labels, chosen, dev[task].targets)
         if name is not None:
             found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant prediction")
     return found

@@ -38,6 +38,7 @@ def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: in
     """Evaluate during training, including each task's loss and the 2D projection of its vectors."""
     seen = {name: run_over(network, dataset, device) for name, dataset in datasets.items()}
     metrics = {name: network.task(name).metrics for name in datasets}
-    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})
+    tuning = [name for name in datasets if network.task(name).tunes_thresholds]
+    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()}, tuning)
     losses = {name: one.loss for name, one in seen.items()}
     return replace(found, losses=losses, planes={name: one.plane for name, one in seen.items()})

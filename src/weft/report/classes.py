@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn import metrics as sk
 
-from weft.evaluation.calibration import Reliability, Threshold, best_threshold
+from weft.evaluation.calibration import Reliability
+from weft.evaluation.thresholds import Threshold, best_threshold
 from weft.runs.reader import TaskRun
 
 ROC_POINTS = 120
@@ -101,7 +102,7 @@ def ordered(task: TaskRun) -> Ordered:
 
 
 def thresholds(task: TaskRun) -> Thresholds:
-    scores, targets = task.predictions[:, task.one], (task.targets == task.one).astype(np.int64)
-    by = {name: best_threshold(scores, targets, name) for name in ("accuracy", "f1")}
-    at_half = float(sk.f1_score(targets, task.chosen == task.one, zero_division=0))
-    return Thresholds(task.names[task.one], by["accuracy"], by["f1"], at_half)
+    scores, true = task.predictions[:, task.one], task.targets == task.one
+    by = {name: best_threshold(scores, true, name) for name in ("accuracy", "f1-positive")}
+    at_half = float(sk.f1_score(true, task.kind.decide(task.predictions) == task.one, zero_division=0))
+    return Thresholds(task.names[task.one], by["accuracy"], by["f1-positive"], at_half)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,12 +43,15 @@ def save_model(
     tokenizer.save(folder, network.body.shape.positions, types=network.body.has_segments)
     tasks = {}
     for name in config.tasks:
-        tasks[name] = network.task(name).labels.content()
+        tuned = evaluation.tuned.get(name)
+        labels = network.task(name).labels
+        tasks[name] = (labels if tuned is None else replace(labels, thresholds=tuned.final)).content()
     content = {"format": FORMAT, "recipe": config.content(), "labels": tasks}
+    temperatures = _temperatures(evaluation, dev) if config.calibrate else {}
     if config.calibrate:
-        content["temperatures"] = _temperatures(evaluation, dev)
+        content["temperatures"] = temperatures
     write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
-    card = model_card(config, network.body.family, evaluation, train, dev)
+    card = model_card(config, network.body.family, evaluation, train, dev, temperatures)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 

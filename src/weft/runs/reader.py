@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.evaluation.table import HEADER, score_rows, score_text
+from weft.evaluation.thresholds import cross_fit
 from weft.foundation.errors import UserError
 from weft.foundation.notebook import html_table
 from weft.kinds import KINDS
@@ -54,16 +55,22 @@ class TaskRun:
     """[n, 2] PCA of the embeddings, if the run saved it"""
     explained: tuple[float, float] | None
     """fraction of the variance that each of the two axes explains"""
+    tuned_by: str | None = None
+    """the primary metric of a task with tuned thresholds; None if they are not tuned"""
 
     @cached_property
     def truth(self) -> Truth:
+        """what the predictions are scored with: the decisions of a task with tuned thresholds are cross-fitted"""
         positive = None if self.positive is None else self.names.index(self.positive)
-        return Truth(self.kind, self.targets, len(self.names), self.label_range, positive)
+        plain = Truth(self.kind, self.targets, len(self.names), self.label_range, positive)
+        if self.tuned_by is None:
+            return plain
+        return replace(plain, thresholds=cross_fit(plain, self.predictions, self.tuned_by))
 
     @property
     def one(self) -> int:
         """number of the class of two that curves and thresholds are about: the positive one, else the second"""
-        return 1 if self.truth.positive is None else self.truth.positive
+        return 1 if self.positive is None else self.names.index(self.positive)
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -76,7 +83,7 @@ class TaskRun:
     @cached_property
     def chosen(self) -> Targets:
         """the predicted label of each row, in the form of `targets`"""
-        return self.kind.decide(self.predictions)
+        return self.truth.decide(self.predictions)
 
     def true_and_answer(self, row: int) -> tuple[str, str]:
         """True label and predicted label of a row, as text."""
@@ -246,6 +253,7 @@ def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path)
         predictions=kind.read_predictions(columns, names),
         plane=np.stack(plane, axis=1) if plane else None,
         explained=tuple(json.loads(explained)) if explained else None,
+        tuned_by=(config.get("metrics") or kind.default_metrics)[0] if config.get("thresholds") == "tuned" else None,
     )
 
 

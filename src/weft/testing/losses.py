@@ -56,6 +56,7 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     generator = torch.Generator().manual_seed(0)
     output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
     target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
+    loss.observe(target)
     losses = loss(output, torch.from_numpy(target))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
     require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")

@@ -19,7 +19,7 @@ from weft.foundation.values import Window
 from weft.inference.evaluate import evaluate_network
 from weft.kinds.metrics import overall
 from weft.runs.folder import RunFolder
-from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord
+from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord, ThresholdsRecord
 from weft.schedules.plan import Plan
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.distributed import SOLO, Processes
@@ -201,6 +201,7 @@ class Trainer:
                 losses=evaluation.losses,
                 train=None if train is None else train.scores,
                 train_losses=None if train is None else train.losses,
+                thresholds=self._thresholds(evaluation),
                 best=is_best,
                 warnings=tuple(warnings),
                 seconds=round(seconds, 3),
@@ -209,6 +210,14 @@ class Trainer:
         self.listener.evaluated(evaluation, is_best)
         for warning in warnings:
             self.listener.noted(warning)
+
+    def _thresholds(self, evaluation: Evaluation) -> dict[str, ThresholdsRecord]:
+        found = {}
+        for task, tuned in evaluation.tuned.items():
+            labels = self.network.task(task).labels
+            at = dict(zip(labels.kind.decisions(labels.names), tuned.final, strict=True))
+            found[task] = ThresholdsRecord(at=at, kept=tuned.kept, default=tuned.default, naive=tuned.naive)
+        return found
 
     def _selected(self, evaluation: Evaluation) -> Evaluation:
         """Add the score that selects the best checkpoint. If no task is known to train, all tasks count."""
