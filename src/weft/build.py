@@ -14,11 +14,12 @@ from weft.data.problems import BadRows
 from weft.data.remarks import remarks
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
-from weft.evaluation.thresholds import DEFAULT, LEAST, untunable
+from weft.evaluation.thresholds import DEFAULT, LEAST, few_rows
 from weft.foundation.components import require_made
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
+from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
 from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
@@ -157,7 +158,10 @@ def assemble(
 
 def _threshold_notes(task: Task, dev: Dataset) -> list[str]:
     """Labels whose thresholds cannot be tuned because too few dev rows have them, or lack them."""
-    names = untunable(dev.labels, dev.targets) if task.tunes_thresholds else ()
+    if not task.tunes_thresholds:
+        return []
+    few = few_rows(Truth.of(dev.labels, dev.targets))
+    names = [name for name, kept in zip(dev.labels.kind.decisions(dev.labels.names), few, strict=True) if kept]
     if not names:
         return []
     return [

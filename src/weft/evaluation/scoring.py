@@ -62,7 +62,7 @@ def scored(
     The tasks in `tuning` have thresholds tuned on these rows, and cross-fitted scores.
     """
     tuned = {
-        name: tune(dataset.labels, metrics[name], dataset.targets, predictions[name])
+        name: tune(Truth.of(dataset.labels, dataset.targets), metrics[name], predictions[name])
         for name, dataset in datasets.items()
         if name in tuning
     }

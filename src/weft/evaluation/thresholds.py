@@ -5,15 +5,14 @@ cross-fitted: the rows are split into folds, and the rows of a fold are decided 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.foundation.randomness import generator
-from weft.kinds.labels import Labels
-from weft.kinds.metrics import score
-from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
+from weft.kinds.metrics import METRICS
+from weft.kinds.truth import Predictions, Thresholds, Truth
 
 FOLDS = 5
 LEAST = 10
@@ -113,54 +112,45 @@ def best_threshold(scores: Predictions, yes: NDArray[np.bool_], by: str) -> Thre
 class TunedThresholds:
     """Thresholds of a task, tuned on its dev rows, and the scores that show what tuning does."""
 
-    final: tuple[float, ...]
-    """threshold of each binary decision, from all rows: the ones that are saved with the model"""
+    final: Thresholds
+    """[decisions] from all rows: the ones that are saved with the model"""
     cross_fitted: Thresholds
     """[n, decisions] thresholds for each row, from the rows of the other folds: the ones that are scored"""
-    kept: tuple[str, ...]
-    """labels with too few rows to tune, which keep 0.5"""
+    kept: NDArray[np.bool_]
+    """[decisions] whether too few rows have the label, or lack it: it keeps 0.5"""
     default: dict[str, float]
     """scores without tuning"""
     naive: dict[str, float]
     """scores of the final thresholds on the rows that they are tuned on: optimistic"""
 
 
-def tune(labels: Labels, metrics: Sequence[str], targets: Targets, predictions: Predictions) -> TunedThresholds:
+def tune(truth: Truth, metrics: Sequence[str], predictions: Predictions) -> TunedThresholds:
     """Tune the thresholds of a task with binary decisions; `metrics` has the primary metric first."""
-    truth = Truth.of(labels, targets)
     final = _fit(truth, predictions, metrics[0], np.arange(len(truth)))
-    return TunedThresholds(
-        final=tuple(final.tolist()),
-        cross_fitted=cross_fit(truth, predictions, metrics[0]),
-        kept=untunable(labels, targets),
-        default=score(labels, metrics, targets, predictions),
-        naive=score(labels, metrics, targets, predictions, final),
+    default, naive = (
+        {name: METRICS[name].compute(replace(truth, thresholds=cuts), predictions) for name in metrics}
+        for cuts in (None, final)
     )
+    return TunedThresholds(final, _cross_fit(truth, predictions, metrics[0]), few_rows(truth), default, naive)
 
 
-def untunable(labels: Labels, targets: Targets) -> tuple[str, ...]:
-    """Return the labels that keep the default threshold, because too few rows have them, or lack them."""
-    names = labels.kind.decisions(labels.names)
-    return tuple(name for name, enough in zip(names, _enough(Truth.of(labels, targets)), strict=True) if not enough)
+def few_rows(truth: Truth) -> NDArray[np.bool_]:
+    """[decisions] whether too few rows have the label, or lack it, to tune its threshold"""
+    yes = truth.kind.is_yes(truth.targets).sum(axis=0)
+    few: NDArray[np.bool_] = np.minimum(yes, len(truth) - yes) < LEAST
+    return few
 
 
-def cross_fit(truth: Truth, predictions: Predictions, primary: str) -> Thresholds:
+def _cross_fit(truth: Truth, predictions: Predictions, primary: str) -> Thresholds:
     """[n, decisions] thresholds for the rows of each fold, tuned on the other folds.
 
     The folds depend only on the number of rows, so all seeds and models are scored on the same folds.
     """
     fold = generator(0, "thresholds", len(truth)).permutation(len(truth)) % FOLDS
-    fitted = np.empty((len(truth), len(_enough(truth))))
+    fitted = np.empty((len(truth), len(few_rows(truth))))
     for number in range(FOLDS):
         fitted[fold == number] = _fit(truth, predictions, primary, np.flatnonzero(fold != number))
     return fitted
-
-
-def _enough(truth: Truth) -> NDArray[np.bool_]:
-    """[decisions] whether enough rows have the label, and lack it, to tune its threshold"""
-    yes = truth.kind.is_yes(truth.targets).sum(axis=0)
-    enough: NDArray[np.bool_] = np.minimum(yes, len(truth) - yes) >= LEAST
-    return enough
 
 
 def _fit(truth: Truth, predictions: Predictions, primary: str, rows: NDArray[np.int64]) -> Thresholds:
@@ -170,10 +160,10 @@ def _fit(truth: Truth, predictions: Predictions, primary: str, rows: NDArray[np.
     tunes for it, else the best F1 of the positive class.
     """
     by = primary if primary in truth.kind.tuned_for else "f1-positive"
-    enough = _enough(truth)
+    few = few_rows(truth)
     scores, yes = truth.kind.yes_scores(predictions[rows]), truth.kind.is_yes(truth.targets[rows])
-    fitted = np.full(len(enough), DEFAULT)
-    for i in np.flatnonzero(enough & yes.any(axis=0)):
+    fitted = np.full(len(few), DEFAULT)
+    for i in np.flatnonzero(~few & yes.any(axis=0)):
         if truth.positive == 0:  # the first class is positive: the same decision, asked the other way round
             fitted[i] = 1 - best_threshold(1 - scores[:, i], ~yes[:, i], by).value
         else:

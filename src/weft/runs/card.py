@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from weft.bodies.family import Family
@@ -118,10 +117,12 @@ def _scores(
 def _thresholds(evaluation: Evaluation, dev: Mapping[str, Dataset], temperatures: Mapping[str, float]) -> str:
     lines = ["| task | label | threshold | dev rows |", "| --- | --- | --- | --- |"]
     for task, tuned in evaluation.tuned.items():
-        labels = replace(dev[task].labels, thresholds=tuned.final).tempered(temperatures.get(task, 1.0))
+        labels = dev[task].labels
+        shown = labels.kind.temper_thresholds(tuned.final, temperatures.get(task, 1.0))
         rows = labels.kind.is_yes(dev[task].targets).sum(axis=0)
-        for name, at, own in zip(labels.kind.decisions(labels.names), labels.thresholds or (), rows, strict=True):
-            few = " (too few rows to tune)" if name in tuned.kept else ""
+        names = labels.kind.decisions(labels.names)
+        for name, at, kept, own in zip(names, shown, tuned.kept, rows, strict=True):
+            few = " (too few rows to tune)" if kept else ""
             lines.append(f"| {task} | {for_markdown(name)} | {at:.3f}{few} | {own} |")
     return (
         "\n".join(lines)

@@ -45,7 +45,7 @@ def save_model(
     for name in config.tasks:
         tuned = evaluation.tuned.get(name)
         labels = network.task(name).labels
-        tasks[name] = (labels if tuned is None else replace(labels, thresholds=tuned.final)).content()
+        tasks[name] = (labels if tuned is None else replace(labels, thresholds=tuple(tuned.final.tolist()))).content()
     content = {"format": FORMAT, "recipe": config.content(), "labels": tasks}
     temperatures = _temperatures(evaluation, dev) if config.calibrate else {}
     if config.calibrate:

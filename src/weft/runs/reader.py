@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.evaluation.table import HEADER, score_rows, score_text
-from weft.evaluation.thresholds import cross_fit
+from weft.evaluation.thresholds import DEFAULT, TunedThresholds, tune
 from weft.foundation.errors import UserError
 from weft.foundation.notebook import html_table
 from weft.kinds import KINDS
 from weft.kinds.base import Kind
 from weft.kinds.metrics import METRICS
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 from weft.runs.folder import RunPaths
 from weft.runs.records import (
     ConflictsRecord,
@@ -55,17 +55,32 @@ class TaskRun:
     """[n, 2] PCA of the embeddings, if the run saved it"""
     explained: tuple[float, float] | None
     """fraction of the variance that each of the two axes explains"""
-    tuned_by: str | None = None
-    """the primary metric of a task with tuned thresholds; None if they are not tuned"""
+    metrics: tuple[str, ...]
+    """names of the metrics, the primary one first"""
+    tunes_thresholds: bool
 
     @cached_property
     def truth(self) -> Truth:
         """what the predictions are scored with: the decisions of a task with tuned thresholds are cross-fitted"""
+        cuts = None if self.tuned is None else self.tuned.cross_fitted
+        return replace(self._plain_truth, thresholds=cuts)
+
+    @cached_property
+    def _plain_truth(self) -> Truth:
         positive = None if self.positive is None else self.names.index(self.positive)
-        plain = Truth(self.kind, self.targets, len(self.names), self.label_range, positive)
-        if self.tuned_by is None:
-            return plain
-        return replace(plain, thresholds=cross_fit(plain, self.predictions, self.tuned_by))
+        return Truth(self.kind, self.targets, len(self.names), self.label_range, positive)
+
+    @cached_property
+    def tuned(self) -> TunedThresholds | None:
+        """the thresholds, tuned on these rows as in training; None if they are not tuned"""
+        return tune(self._plain_truth, self.metrics, self.predictions) if self.tunes_thresholds else None
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """[decisions] thresholds of the binary decisions, as saved with the model; empty if there are none"""
+        if self.tuned is not None:
+            return self.tuned.final
+        return np.full(len(self.kind.decisions(self.names)), DEFAULT)
 
     @property
     def one(self) -> int:
@@ -253,7 +268,8 @@ def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path)
         predictions=kind.read_predictions(columns, names),
         plane=np.stack(plane, axis=1) if plane else None,
         explained=tuple(json.loads(explained)) if explained else None,
-        tuned_by=(config.get("metrics") or kind.default_metrics)[0] if config.get("thresholds") == "tuned" else None,
+        metrics=tuple(config.get("metrics") or kind.default_metrics),
+        tunes_thresholds=config.get("thresholds") == "tuned",
     )
 
 

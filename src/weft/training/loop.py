@@ -215,8 +215,13 @@ class Trainer:
         found = {}
         for task, tuned in evaluation.tuned.items():
             labels = self.network.task(task).labels
-            at = dict(zip(labels.kind.decisions(labels.names), tuned.final, strict=True))
-            found[task] = ThresholdsRecord(at=at, kept=tuned.kept, default=tuned.default, naive=tuned.naive)
+            names = labels.kind.decisions(labels.names)
+            found[task] = ThresholdsRecord(
+                at=dict(zip(names, tuned.final.tolist(), strict=True)),
+                kept=tuple(name for name, kept in zip(names, tuned.kept, strict=True) if kept),
+                default=tuned.default,
+                naive=tuned.naive,
+            )
         return found
 
     def _selected(self, evaluation: Evaluation) -> Evaluation:

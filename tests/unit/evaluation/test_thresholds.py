@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn import metrics as sk
 
-from weft.evaluation.thresholds import LEAST, OBJECTIVES, best_threshold, cross_fit, tune, untunable
+from weft.evaluation.thresholds import LEAST, OBJECTIVES, best_threshold, few_rows, tune
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Truth
 
@@ -54,7 +54,7 @@ def test_cross_fitted_scores_do_not_reward_noise() -> None:
     found = []
     for seed in range(30):
         targets, scores = noise(200, 0.15, seed)
-        tuned = tune(MANY, ("f1",), targets, scores)
+        tuned = tune(Truth.of(MANY, targets), ("f1",), scores)
         chosen = Truth.of(MANY, targets, tuned.cross_fitted).decide(scores)
         honest, always = (
             sk.f1_score(targets, y, average="macro", zero_division=0) for y in (chosen, np.ones_like(targets))
@@ -68,12 +68,12 @@ def test_cross_fitted_scores_do_not_reward_noise() -> None:
 def test_a_row_is_decided_without_its_own_label() -> None:
     """Changing the labels of one row changes the thresholds of other folds only, never its own."""
     targets, scores = noise(120, 0.4)
-    before = cross_fit(Truth.of(MANY, targets), scores, "f1")
+    before = tune(Truth.of(MANY, targets), ("f1",), scores).cross_fitted
     changed = 0
     for row in range(20):
         other = targets.copy()
         other[row] = 1 - other[row]
-        after = cross_fit(Truth.of(MANY, other), scores, "f1")
+        after = tune(Truth.of(MANY, other), ("f1",), scores).cross_fitted
         own = (before == before[row]).all(axis=1)  # the rows of its fold have the same thresholds
         assert 120 / 5 - 1 <= own.sum() <= 120 / 5 + 1
         assert (after[own] == before[own]).all()
@@ -86,12 +86,12 @@ def test_thresholds_shift_scores_that_are_too_low_back() -> None:
     draw = np.random.default_rng(6)
     p = draw.random((4000, 3))
     targets = (draw.random((4000, 3)) < p**3 / (p**3 + (1 - p) ** 3)).astype(np.float64)
-    tuned = tune(MANY, ("f1-micro", "f1"), targets, p / 4)
+    tuned = tune(Truth.of(MANY, targets), ("f1-micro", "f1"), p / 4)
     assert tuned.default["f1"] == 0
-    best = tune(MANY, ("f1-micro", "f1"), targets, p)
-    assert np.allclose(np.array(tuned.final) * 4, best.final, atol=1e-9)
+    best = tune(Truth.of(MANY, targets), ("f1-micro", "f1"), p)
+    assert np.allclose(tuned.final * 4, best.final, atol=1e-9)
     assert tuned.naive["f1"] > 0.75
-    assert tuned.kept == ()
+    assert not tuned.kept.any()
 
 
 def test_labels_with_few_rows_keep_the_default() -> None:
@@ -100,8 +100,8 @@ def test_labels_with_few_rows_keep_the_default() -> None:
     targets[:LEAST, 1] = 1
     targets[: 60 - LEAST + 1, 2] = 1
     scores = np.random.default_rng(7).random((60, 3)) / 3
-    tuned = tune(MANY, ("f1",), targets, scores)
-    assert tuned.kept == untunable(MANY, targets) == ("a", "c")
+    tuned = tune(Truth.of(MANY, targets), ("f1",), scores)
+    assert tuned.kept.tolist() == few_rows(Truth.of(MANY, targets)).tolist() == [True, False, True]
     assert tuned.final[0] == tuned.final[2] == 0.5 != tuned.final[1]
     assert (tuned.cross_fitted[:, [0, 2]] == 0.5).all()
     assert (tuned.cross_fitted[:, 1] != 0.5).all()
@@ -118,23 +118,24 @@ def two_classes() -> tuple[NDArray[np.int64], Scores]:
 def test_two_classes_are_tuned_for_their_primary_metric(primary: str) -> None:
     targets, scores = two_classes()
     labels = TWO.with_positive("yes", "positive")
-    tuned = tune(labels, (primary,), targets, scores)
+    tuned = tune(Truth.of(labels, targets), (primary,), scores)
     best = max(REFERENCES[primary](targets, scores[:, 1] > t) for t in scores[:, 1])
     assert tuned.naive[primary] == pytest.approx(best)
 
 
 def test_the_positive_class_may_be_the_first() -> None:
     targets, scores = two_classes()
-    tuned = tune(TWO.with_positive("no", "positive"), ("f1-positive",), targets, scores)
+    truth = Truth.of(TWO.with_positive("no", "positive"), targets)
+    tuned = tune(truth, ("f1-positive",), scores)
     best = max(sk.f1_score(targets == 0, scores[:, 1] <= t) for t in scores[:, 1])
     assert tuned.naive["f1-positive"] == pytest.approx(best)
     # a ranking metric has no threshold of its own: F1 of the positive class decides
-    assert tune(TWO.with_positive("no", "positive"), ("auc",), targets, scores).final == tuned.final
+    assert tune(truth, ("auc",), scores).final.tolist() == tuned.final.tolist()
 
 
 def test_folds_are_those_of_every_seed() -> None:
     targets, scores = two_classes()
-    first, again = (cross_fit(Truth.of(TWO, targets), scores, "f1") for _ in range(2))
+    first, again = (tune(Truth.of(TWO, targets), ("f1",), scores).cross_fitted for _ in range(2))
     assert np.array_equal(first, again)
     assert first.shape == (300, 1)
 
@@ -157,7 +158,7 @@ def test_thresholds_move_with_the_temperature(temperature: float) -> None:
 
 def test_thresholds_by_row_follow_their_rows() -> None:
     targets, scores = two_classes()
-    truth = Truth.of(TWO, targets, cross_fit(Truth.of(TWO, targets), scores, "f1-positive"))
+    truth = Truth.of(TWO, targets, tune(Truth.of(TWO, targets), ("f1-positive",), scores).cross_fitted)
     rows = np.array([7, 7, 250, 3])
     assert np.array_equal(truth.rows(rows).decide(scores[rows]), truth.decide(scores)[rows])
     saved = Truth.of(Labels(TWO.kind, TWO.names, thresholds=(0.3,)), targets)

@@ -25,14 +25,21 @@ class ClassificationSection(ProbabilitySection):
 
     def curves(self, task: TaskRun) -> list[BinaryCut]:
         """Return one curve for two classes, else one curve per class (one vs. rest)."""
-        p, y = task.predictions, task.targets
         if len(task.names) == 2:
-            return [BinaryCut(task.names[task.one], p[:, task.one], y == task.one)]
+            return self.decisions(task)
         return self.several_curves(task)
+
+    def decisions(self, task: TaskRun) -> list[BinaryCut]:
+        """Return the decision for the positive one of two classes."""
+        if len(task.names) != 2:
+            return []
+        p, chosen = task.predictions, task.kind.decide(task.predictions, task.thresholds)
+        return [BinaryCut(task.names[task.one], p[:, task.one], task.targets == task.one, chosen == task.one)]
 
     def several_curves(self, task: TaskRun) -> list[BinaryCut]:
         """Return the curves for more than two classes."""
-        return [BinaryCut(name, task.predictions[:, i], task.targets == i) for i, name in enumerate(task.names)]
+        p, y, chosen = task.predictions, task.targets, task.chosen
+        return [BinaryCut(name, p[:, i], y == i, chosen == i) for i, name in enumerate(task.names)]
 
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
         return [(name, task.targets == i) for i, name in enumerate(task.names)]

@@ -14,8 +14,15 @@ from weft.runs.reader import TaskRun
 
 class MultilabelSection(ProbabilitySection):
     def curves(self, task: TaskRun) -> list[BinaryCut]:
-        p, y = task.predictions, task.targets
-        return [BinaryCut(name, p[:, i], y[:, i] > 0.5) for i, name in enumerate(task.names)]
+        p, yes = task.predictions, task.targets > 0.5
+        chosen = task.kind.decide(p, task.thresholds) > 0
+        return [BinaryCut(name, p[:, i], yes[:, i], chosen[:, i]) for i, name in enumerate(task.names)]
+
+    def decisions(self, task: TaskRun) -> list[BinaryCut]:
+        """Return all labels together, then each label."""
+        p, yes = task.predictions, task.targets > 0.5
+        chosen = task.kind.decide(p, task.thresholds) > 0
+        return [BinaryCut("all labels (micro)", p.ravel(), yes.ravel(), chosen.ravel()), *self.curves(task)]
 
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
         """Group rows by their first label."""
