@@ -1,6 +1,7 @@
 """Tuned thresholds through a real run: cross-fitted scores, and the same decisions wherever the model answers."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,14 @@ def test_the_card_and_the_report_show_the_thresholds(run: Path) -> None:
     task = read_run(run).tasks["topics"]
     assert task.thresholds.tolist() == settings(run)["labels"]["topics"]["thresholds"]
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert 'data-key="topics/tuning/f1/naive"' in page
+    shown = dict(re.findall(r'data-key="([^"]+)">([^<]+)<', page))
+    for name in ("mood", "topics"):
+        own = result(run)["thresholds"][name]
+        for metric, value in own["naive"].items():
+            assert shown[f"{name}/tuning/{metric}/naive"] == f"{value:.3f}"
+            assert shown[f"{name}/tuning/{metric}/default"] == f"{own['default'][metric]:.3f}"
+            assert shown[f"{name}/tuning/{metric}/cross-fitted"] == f"{result(run)['dev'][name][metric]:.3f}"
+    assert shown["topics/class/2/threshold"] == f"{task.thresholds[2]:.3f}"
     assert "Precision and recall" in page
 
 

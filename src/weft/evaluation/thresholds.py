@@ -62,7 +62,8 @@ def _accuracy(at: CandidateCounts) -> Counts:
 
 def _balanced_accuracy(at: CandidateCounts) -> Counts:
     parts = ((at.right, at.true), (at.right_below, at.rows - at.true))
-    return np.mean([part / whole for part, whole in parts if whole], axis=0)
+    recalls: Counts = np.mean([part / whole for part, whole in parts if whole], axis=0)
+    return recalls
 
 
 def _mcc(at: CandidateCounts) -> Counts:

@@ -10,6 +10,7 @@ from torch import Tensor
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
+from weft.kinds.truth import Targets
 from weft.losses.base import Loss, LossOptions
 from weft.nn.heads.base import Bounds
 from weft.testing.configs import check_config, require, require_close
@@ -55,9 +56,9 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     low, high = bounds or (-3.0, 3.0)
     generator = torch.Generator().manual_seed(0)
     output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
-    target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
-    loss.observe(target)
-    losses = loss(output, torch.from_numpy(target))
+    targets: Targets = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
+    loss.observe(targets)
+    losses = loss(output, torch.from_numpy(targets))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
     require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")
     losses.sum().backward()
