@@ -1,7 +1,7 @@
 """Scores of all tasks on a split."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,10 +9,10 @@ import numpy as np
 from weft.data.dataset import Dataset
 from weft.evaluation.plane import Plane
 from weft.evaluation.table import HEADER, score_rows, score_text
-from weft.evaluation.thresholds import TunedThresholds, tune
+from weft.evaluation.thresholds import TunedThresholds
 from weft.foundation.notebook import html_table
 from weft.kinds.metrics import overall, score
-from weft.kinds.truth import Predictions, Truth
+from weft.kinds.truth import Predictions, Thresholds, Truth
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,29 +55,18 @@ def scored(
     datasets: Mapping[str, Dataset],
     metrics: Mapping[str, Sequence[str]],
     predictions: dict[str, Predictions],
-    tuning: Collection[str] = (),
+    thresholds: Mapping[str, Thresholds] | None = None,
 ) -> Evaluation:
     """Score predictions; the first of each task's `metrics` counts in the overall score.
 
-    The tasks in `tuning` have thresholds tuned on these rows, and cross-fitted scores.
+    `thresholds` by task default to those of its labels.
     """
-    tuned = {
-        name: tune(Truth.of(dataset.labels, dataset.targets), metrics[name], predictions[name])
-        for name, dataset in datasets.items()
-        if name in tuning
-    }
+    cuts = thresholds or {}
     scores = {
-        name: score(
-            dataset.labels,
-            metrics[name],
-            dataset.targets,
-            predictions[name],
-            tuned[name].cross_fitted if name in tuned else None,
-        )
+        name: score(dataset.labels, metrics[name], dataset.targets, predictions[name], cuts.get(name))
         for name, dataset in datasets.items()
     }
-    whole = overall(scores, {name: metrics[name][0] for name in datasets})
-    return Evaluation(step, scores, whole, predictions, tuned=tuned)
+    return Evaluation(step, scores, overall(scores, {name: metrics[name][0] for name in datasets}), predictions)
 
 
 def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:

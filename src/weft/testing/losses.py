@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
-from weft.kinds.truth import Targets
 from weft.losses.base import Loss, LossOptions
 from weft.nn.heads.base import Bounds
 from weft.testing.configs import check_config, require, require_close
@@ -56,7 +57,9 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     low, high = bounds or (-3.0, 3.0)
     generator = torch.Generator().manual_seed(0)
     output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
-    targets: Targets = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
+    targets: NDArray[Any] = np.array(
+        [labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type
+    )
     loss.observe(targets)
     losses = loss(output, torch.from_numpy(targets))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")

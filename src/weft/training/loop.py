@@ -178,7 +178,8 @@ class Trainer:
         evaluation = self._selected(evaluate_network(self.network, self.scoring.dev, progress.step, self.step.device))
         train = None
         if self.scoring.train_sample:
-            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device)
+            final = {name: tuned.final for name, tuned in evaluation.tuned.items()}
+            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device, final)
         # Untrained heads are scored but never saved as the best. An undefined score ranks last.
         worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
