@@ -67,7 +67,8 @@ class ClassificationSection(ProbabilitySection):
         return [(f"“{task.names[i]}” predicted as “{task.names[j]}”", (y == i) & (chosen == j)) for i, j in common]
 
     def confidence(self, task: TaskRun) -> NDArray[np.float64]:
-        sure: NDArray[np.float64] = task.predictions.max(axis=1)
+        """Return the probability of the predicted class."""
+        sure: NDArray[np.float64] = task.predictions[np.arange(len(task.chosen)), task.chosen]
         return sure
 
     def doubtful(self, task: TaskRun) -> Which:
@@ -77,11 +78,11 @@ class ClassificationSection(ProbabilitySection):
         """
         p, right = task.predictions, task.chosen == task.targets
         by_class = np.array([surest(p[right & (task.targets == i), i]) for i in range(p.shape[1])])
-        return np.asarray(~right & (p.max(axis=1) >= by_class[task.chosen]))
+        return np.asarray(~right & (self.confidence(task) >= by_class[task.chosen]))
 
     def remark(self, task: TaskRun, row: int) -> str:
         true = 1 - float(self.errors(task)[row])
-        return f"p {digits(float(task.predictions[row].max()), 2)}, true class {digits(true, 2)}"
+        return f"p {digits(float(self.confidence(task)[row]), 2)}, true class {digits(true, 2)}"
 
 
 SECTION = ClassificationSection()

@@ -20,9 +20,11 @@ class MultilabelSection(ProbabilitySection):
 
     def decisions(self, task: TaskRun) -> list[BinaryCut]:
         """Return all labels together, then each label."""
-        p, yes = task.predictions, task.targets > 0.5
-        chosen = task.kind.decide(p, task.thresholds) > 0
-        return [BinaryCut("all labels (micro)", p.ravel(), yes.ravel(), chosen.ravel()), *self.curves(task)]
+        each = self.curves(task)
+        scores, true, chosen = (
+            np.concatenate(own) for own in zip(*((cut.scores, cut.true, cut.chosen) for cut in each), strict=True)
+        )
+        return [BinaryCut("all labels (micro)", scores, true, chosen), *each]
 
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
         """Group rows by their first label."""
