@@ -44,6 +44,9 @@ LOSSES = {
     "dual-objective": (THREE, None, [[0.0, 0.0, 0.0]], [1], [3 * math.log(2)], THIRD),
     # -log(2/3) times the distances 1 and 2 to the power 1.5
     "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
+    "focal": (THREE, None, [[0.0, 0.0, math.log(2)]], [2], [0.25 * math.log(2)], [[0.25, 0.25, 0.5]]),
+    # the train rows are these rows: the classes have frequencies of 1/2, 1/4 and 1/4
+    "logit-adjusted": (THREE, None, [[0.0] * 3] * 4, [0, 0, 1, 2], np.log([2.0, 2.0, 4.0, 4.0]).tolist(), THIRD * 4),
 }
 
 
@@ -162,6 +165,7 @@ def test_kinds(name: str) -> None:
 def test_losses(name: str) -> None:
     labels, bounds, output, target, value, reading = LOSSES[name]
     loss = variants(LossConfig)[name]().build(labels, "t", bounds)  # type: ignore[attr-defined]
+    loss.observe(np.array(target))
     got = loss(torch.tensor(output), torch.tensor(target))
     torch.testing.assert_close(got, torch.tensor(value))
     torch.testing.assert_close(loss.read(torch.tensor(output)), torch.tensor(reading, dtype=torch.float32))

@@ -15,7 +15,7 @@ from weft.kinds.base import Answer, Kind, Seen
 from weft.kinds.cells import as_float, canonical
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels, Values
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 
 class Regression(Kind):
@@ -33,7 +33,6 @@ class Regression(Kind):
     target_type = np.float64
     hub_task = "sentence-similarity"
     activation = "identity"
-    reading_code = ("print(logits[:, 0].tolist())",)
 
     def check_declared(
         self,
@@ -99,7 +98,7 @@ class Regression(Kind):
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
         return (one - two).square()
 
-    def decide(self, predictions: Predictions) -> Predictions:
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> Predictions:  # noqa: ARG002
         return predictions
 
     def majority(self, truth: Truth) -> Predictions:
@@ -135,6 +134,9 @@ class Regression(Kind):
 
     def shown(self, names: Sequence[str], answer: Any) -> str:  # noqa: ARG002
         return f"{float(answer):.2f}"
+
+    def reading_code(self, labels: Labels) -> list[str]:  # noqa: ARG002
+        return ["print(logits[:, 0].tolist())"]
 
     def describe_logits(self, labels: Labels) -> str:  # noqa: ARG002
         return "`logits` has one number for each row, in the units of the labels."

@@ -27,11 +27,13 @@ def model_card(
     evaluation: Evaluation,
     train: Mapping[str, Dataset],
     dev: Mapping[str, Dataset],
+    temperatures: Mapping[str, float],
 ) -> str:
-    """README.md of a model folder."""
+    """README.md of a model folder; `temperatures` are those of a calibrated model."""
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
     measured = [
         f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
+        *([f"## Thresholds\n\n{_thresholds(evaluation, dev, temperatures)}"] if evaluation.tuned else []),
         f"## Data\n\n{_data(recipe, train, dev)}",
     ]
     return _card(recipe, family, _results(recipe, evaluation, dev), measured)
@@ -98,7 +100,7 @@ def _metadata(recipe: ModelConfig, family: Family, results: "list[EvalResult]") 
 
 
 def _intervals(task: str, dev: Dataset, evaluation: Evaluation) -> dict[str, Interval | None]:
-    truth, predictions = Truth.of(dev.labels, dev.targets), dev.labels.in_units(evaluation.predictions[task])
+    truth, predictions = evaluation.truth(dev), dev.labels.in_units(evaluation.predictions[task])
     metrics = [metric for metric in evaluation.scores[task] if metric in METRICS]
     return {metric: interval(values) for metric, values in resampled(metrics, truth, predictions, task).items()}
 
@@ -132,6 +134,23 @@ def _scores(
         + untrained
         + "\n\nIntervals are of 1,000 bootstrap resamples of the dev rows. The scores are of the epoch that "
         "scored best on these same rows, so they are a little optimistic.\n"
+    )
+
+
+def _thresholds(evaluation: Evaluation, dev: Mapping[str, Dataset], temperatures: Mapping[str, float]) -> str:
+    lines = ["| task | label | threshold | dev rows |", "| --- | --- | --- | --- |"]
+    for task, tuned in evaluation.tuned.items():
+        labels = dev[task].labels
+        shown = labels.kind.temper_thresholds(tuned.final, temperatures.get(task, 1.0))
+        rows = labels.kind.is_yes(dev[task].targets).sum(axis=0)
+        names = labels.kind.decisions(labels.names)
+        for name, at, kept, own in zip(names, shown, tuned.kept, rows, strict=True):
+            few = " (too few rows to tune)" if kept else ""
+            lines.append(f"| {task} | {for_markdown(name)} | {at:.3f}{few} | {own} |")
+    return (
+        "\n".join(lines)
+        + "\n\nA label is predicted if its probability is above its threshold. The thresholds were tuned on the dev "
+        "rows. The dev scores above are cross-fitted: each fifth of the rows is decided by thresholds from the rest.\n"
     )
 
 

@@ -81,9 +81,13 @@ class TaskConfig(Config):
     """Smallest and largest label of a regression. Defaults to the range found in the train file."""
     scale: bool = True
     """Whether a regression is trained on labels scaled to 0..1. Predictions are always in the label's units."""
-    class_weights: Literal["balanced"] | dict[str, float] | None = None
-    """Weight of a row's loss by its class. "balanced" gives all classes the same total weight. Defaults to no
-    weights."""
+    class_weights: Literal["balanced", "effective"] | dict[str, float] | None = None
+    """Weight of a row's loss by its class: a table by class, or from the class's rows in train. "balanced" gives all
+    classes the same total weight, "effective" the same by effective number of rows (beta = 0.999; another beta:
+    `{ effective = 0.99 }`). Defaults to no weights."""
+    thresholds: Literal["default", "tuned"] = "default"
+    """Decision thresholds, for multilabel and two classes: "default" decides for what is more likely, "tuned" tunes one
+    threshold per label on the dev rows and saves it with the model. Dev scores are then cross-fitted."""
     layer_factors: LayerFactors | None = None
     """Factors on the task's gradient per layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`."""
     metrics: tuple[str, ...] | None = None

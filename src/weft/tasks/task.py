@@ -48,12 +48,17 @@ class Task(nn.Module):
         dropout: float,
         metrics: tuple[str, ...],
         class_weights: Tensor | None = None,
+        tunes_thresholds: bool = False,
     ) -> None:
-        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training."""
+        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training.
+
+        `tunes_thresholds`: whether evaluations in training tune the decision thresholds.
+        """
         super().__init__()
         self.name = name
         self.labels = labels
         self.metrics = metrics
+        self.tunes_thresholds = tunes_thresholds
         self.layer = parts.layer
         self.pooling = parts.pooling
         self.windows = parts.windows
@@ -136,7 +141,24 @@ def build_task(
     layer = build_layer(config.layer, body.shape.layers, name)
     windows = build_window_pooling(config.long_texts.pooled_by, pooling.width)
     parts = TaskParts(layer, pooling, head, loss, windows, regularizer)
-    return Task(name, labels, parts, dropout=dropout, metrics=metrics, class_weights=class_weights)
+    return Task(
+        name,
+        labels,
+        parts,
+        dropout=dropout,
+        metrics=metrics,
+        class_weights=class_weights,
+        tunes_thresholds=_tunes_thresholds(name, config, labels),
+    )
+
+
+def _tunes_thresholds(name: str, config: TaskConfig, labels: Labels) -> bool:
+    if config.thresholds == "tuned" and not labels.kind.decisions(labels.names):
+        raise UserError(
+            f'tasks.{name}.thresholds: "tuned" is for multilabel and two classes, but the task has '
+            f"{labels.kind.counted(labels)}; leave it out"
+        )
+    return config.thresholds == "tuned"
 
 
 def _build_head(config: TaskConfig, shape: HeadShape) -> Head:
