@@ -72,7 +72,7 @@ def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
     """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
-    with _at_rest(network):
+    with at_rest(network):
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
         )
@@ -101,7 +101,7 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
     predictions = points = np.empty(0)
     axes: Axes | None = None
     loss = 0.0
-    with _at_rest(network):
+    with at_rest(network):
         for where, rows in dataset.parts():
             sides = _sides(network, dataset.task, rows, device)
             output = task.outputs(sides)
@@ -117,7 +117,7 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
 
 
 @contextmanager
-def _at_rest(network: Network) -> Iterator[None]:
+def at_rest(network: torch.nn.Module) -> Iterator[None]:
     """Set eval mode inside the context and restore the previous mode afterwards."""
     was_training = network.training
     network.eval()
