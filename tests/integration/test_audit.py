@@ -65,7 +65,8 @@ def test_flipped_starter_labels_are_found(tmp_path: Path) -> None:
     with (tmp_path / "fixed.csv").open(encoding="utf-8", newline="") as handle:
         listed = list(csv.DictReader(handle))
     found = {task: precision_and_recall(task, wrong[task], listed) for task in classes}
-    print(found)
-    assert found["paraphrase"][0] > 0.2
+    assert found["paraphrase"][0] > 0.15  # a random list has 0.05
     assert found["paraphrase"][1] > 0.4
     assert found["sentiment"][1] > 0.4
+    first = [int(r["line"]) for r in listed if (r["task"], r["finding"]) == ("sentiment", "probable label error")][:17]
+    assert len(wrong["sentiment"] & set(first)) >= 2  # 0.85 by chance
