@@ -77,16 +77,18 @@ def main() -> None:
     parser.add_argument("--dev-rows", type=int, default=300)
     parser.add_argument("--per-class", type=int, nargs="+", default=[8, 16, 64])
     parser.add_argument("--steps", type=int, help="Steps of every run. Defaults to 60, and 120 for 64 rows per class.")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     given = parser.parse_args()
+    methods = {name: METHODS[name] for name in given.methods}
     train, dev = (read(path, given.text, given.label) for path in (given.train, given.dev))
     chosen = np.sort(generator(0, "few labels", "dev").permutation(len(dev))[: given.dev_rows])
     scored = [dev[number] for number in chosen]
-    scores: dict[str, dict[int, list[float]]] = {name: {n: [] for n in given.per_class} for name in METHODS}
-    seconds = dict.fromkeys(METHODS, 0.0)
+    scores: dict[str, dict[int, list[float]]] = {name: {n: [] for n in given.per_class} for name in methods}
+    seconds = dict.fromkeys(methods, 0.0)
     for per_class in given.per_class:
         for seed in range(given.seeds):
             rows = subset(train, per_class, seed)
-            for name, method in METHODS.items():
+            for name, method in methods.items():
                 begun = time.perf_counter()
                 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
                     model = weft.train(

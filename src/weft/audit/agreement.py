@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset
 from weft.data.splits import Keys
-from weft.foundation.records import JsonRecord
 
 FEWEST = 20
 """fewer shared texts say nothing"""
 
 
 @dataclass(frozen=True)
-class Agreement(JsonRecord):
+class Agreement:
     """How much the labels of two tasks on the same texts depend on each other."""
 
     tasks: tuple[str, str]

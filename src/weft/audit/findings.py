@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weft.audit.agreement import Agreement
-from weft.foundation.records import JsonRecord
 
 DUPLICATE = "duplicate"
 NEAR_DUPLICATE = "near duplicate"
@@ -29,7 +28,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class RowFinding(JsonRecord):
+class RowFinding:
     """One row to look at."""
 
     task: str
@@ -49,7 +48,7 @@ class RowFinding(JsonRecord):
 
 
 @dataclass(frozen=True)
-class TaskAudit(JsonRecord):
+class TaskAudit:
     """What an audit found in one task."""
 
     task: str
@@ -66,7 +65,7 @@ class TaskAudit(JsonRecord):
 
 
 @dataclass(frozen=True)
-class AuditReport(JsonRecord):
+class AuditReport:
     """What an audit found in all tasks."""
 
     tasks: list[TaskAudit]

@@ -98,9 +98,8 @@ def test_numbers_conflict_only_if_they_are_far_apart(tiny: Path, tmp_path: Path)
     far = [{"text": "a dull horse", "label": 0}, {"text": "a Dull horse", "label": 5}]
     path = str(write_rows(tmp_path / "rows.tsv", [*rows, *close, *far]))
     other = str(write_rows(tmp_path / "dev.tsv", [{"text": "a bright heron", "label": 1}]))
-    one = made(
-        tiny, tmp_path, {"score": {"kind": "regression", "range": [0, 5], "data": {"train": path, "dev": other}}}
-    )
+    data = {"train": path, "dev": other}
+    one = made(tiny, {"score": {"kind": "regression", "range": [0, 5], "data": data}})
     report = run(one)
     assert lines(report, CONFLICT) == {("train", 16), ("train", 17)}
     assert report.tasks[0].classes == {}
