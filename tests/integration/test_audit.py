@@ -60,8 +60,13 @@ def test_flipped_starter_labels_are_found(tmp_path: Path) -> None:
     """Measured over five seeds: docs/audit.md."""
     classes = {"sentiment": 5, "paraphrase": 2}
     wrong = {task: flip(task, count, tmp_path, seed=0) for task, count in classes.items()}
-    settings = [f"tasks.{task}.data.train={tmp_path / f'{task}-train.tsv'}" for task in classes]
-    weft("check", "starter", "--audit", "--write", tmp_path / "fixed.csv", *(f"--set={one}" for one in settings))
+    recipe = (shipped_folder("recipes") / "starter.toml").read_text(encoding="utf-8")
+    for task, text2 in (("sentiment", ""), ("paraphrase", ', text2 = "text2"')):
+        dev = shipped_folder("starter") / f"{task}-dev.tsv"
+        data = f'{{ train = "{task}-train.tsv", dev = "{dev}"{text2} }}'
+        recipe = recipe.replace(f'data = "starter/{task}"', f"data = {data}")
+    (tmp_path / "flipped.toml").write_text(recipe, encoding="utf-8")
+    weft("check", tmp_path / "flipped.toml", "--audit", "--write", tmp_path / "fixed.csv")
     with (tmp_path / "fixed.csv").open(encoding="utf-8", newline="") as handle:
         listed = list(csv.DictReader(handle))
     found = {task: precision_and_recall(task, wrong[task], listed) for task in classes}
