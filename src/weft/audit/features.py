@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from weft.bodies.body import Body
-from weft.data.dataset import PART, Dataset
+from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
+from weft.data.sources import PART
 from weft.inference.passes import at_rest, by_length, without_repeats
 from weft.kinds.noise import Features
 from weft.nn.pooling.mean import Mean
