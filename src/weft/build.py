@@ -21,7 +21,7 @@ from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
-from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
+from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -178,7 +178,7 @@ def assemble(
         for name, task in data.items()
     }
     step = build_step(recipe, data, network, plan, where, constants, processes)
-    if not step.weighting.heeds_scale:
+    if not step.weighting.heeds_scale and mixes_tasks(plan):
         notes += scale_notes(constants, unfed)
     return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
 

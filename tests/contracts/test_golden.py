@@ -10,6 +10,7 @@ import torch
 from tests.contracts.registry import variants
 from weft.bodies.body import Body
 from weft.bodies.shape import BodyShape
+from weft.data.long_texts import LongTextsConfig
 from weft.foundation.values import Encoded
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
@@ -92,6 +93,12 @@ KIND_ROWS = {
 STATES = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]
 GATE, NEW = 1 / (1 + math.exp(-1)), math.tanh(1)
 CELLS = [GATE * NEW, GATE * NEW * (1 + GATE), GATE * NEW * (1 + GATE + GATE**2)]
+# what is read of the tokens 0 to 9 where four have room
+LONG_TEXTS: dict[str, tuple[dict[str, object], list[list[int]]]] = {
+    "truncate": ({}, [[0, 1, 2, 3]]),
+    "head-tail": ({"head": 0.25}, [[0, 7, 8, 9]]),
+    "windows": ({"overlap": 0.25}, [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]),
+}
 POOLINGS: dict[str, tuple[dict[str, object], list[list[float]]]] = {
     "cls": ({}, [[1, 2], [7, 8]]),
     "mean": ({}, [[3, 4], [7, 8]]),
@@ -158,6 +165,13 @@ def test_losses(name: str) -> None:
     got = loss(torch.tensor(output), torch.tensor(target))
     torch.testing.assert_close(got, torch.tensor(value))
     torch.testing.assert_close(loss.read(torch.tensor(output)), torch.tensor(reading, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("name", variants(LongTextsConfig))
+def test_long_texts(name: str) -> None:
+    options, value = LONG_TEXTS[name]
+    pieces = variants(LongTextsConfig)[name](**options).pieces(np.arange(10), 4)  # type: ignore[attr-defined]
+    assert [piece.tolist() for piece in pieces] == value
 
 
 @pytest.mark.parametrize("name", variants(PoolingConfig))

@@ -38,7 +38,10 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
     # steps of it unless eps is larger.
     smart = exact(tiny, penalties=["l1", "bregman", "bregman-weights"], optimizer={"eps": 1e-4})
     smart["tasks"]["paraphrase"]["regularizer"] = SMART
+    windows = exact(tiny, surgery="pcgrad", max_length=8)  # some batches of a process have no long text
+    windows["tasks"]["sentiment"] |= {"long_texts": {"name": "windows", "pool": "attention"}, "regularizer": SMART}
     return {
+        "windows": windows,
         "sum": exact(tiny, schedule="max-size-cycle"),
         "uncertainty": exact(tiny, weighting={"name": "uncertainty", "lr": 0.01}, optimizer={"accumulate": 2}),
         "pcgrad": exact(tiny, surgery="pcgrad", log={"conflicts_every": 2}),
@@ -95,6 +98,7 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
+        "windows",
         "sum",
         "uncertainty",
         "pcgrad",

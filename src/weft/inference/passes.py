@@ -26,11 +26,11 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
     A longer sequence forms its own group.
     """
-    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i][0]))
+    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i].ids))
     group: list[int] = []
     total = 0
     for i in order:
-        length = len(sequences[i][0])
+        length = len(sequences[i].ids)
         if group and total + length > tokens:
             yield group
             group, total = [], 0
@@ -42,15 +42,14 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
 def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSequence], list[int]]:
     """Deduplicate sequences. Return the distinct ones and the index of every given sequence among them."""
-    numbers: dict[tuple[bytes, int], int] = {}
+    numbers: dict[tuple[bytes, int, int], int] = {}
     distinct: list[TokenSequence] = []
     places = []
-    for ids, of_second in sequences:
-        key = (ids.tobytes(), of_second)
-        if key not in numbers:
-            numbers[key] = len(distinct)
-            distinct.append((ids, of_second))
-        places.append(numbers[key])
+    for sequence in sequences:
+        place = numbers.setdefault(sequence.key, len(distinct))
+        if place == len(distinct):
+            distinct.append(sequence)
+        places.append(place)
     return distinct, places
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft.bodies.family import Family
 from weft.data.dataset import Dataset
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.evaluation.bootstrap import Interval, interval, resampled
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.content import toml_text
@@ -146,8 +147,13 @@ def _data(recipe: ModelConfig, train: Mapping[str, Dataset], dev: Mapping[str, D
 
 
 def _limits(recipe: ModelConfig) -> str:
+    others = {name: task.long_texts for name, task in recipe.tasks.items() if task.long_texts != TRUNCATE}
     lines = [
         f"- Texts are cut at {recipe.max_length} tokens; of a pair the longer one is cut first.",
+        *(
+            f"- {name}: of a text with more than {recipe.max_length} tokens {way.in_words}."
+            for name, way in others.items()
+        ),
         "- It answers in the labels above, whatever it is asked; texts unlike its training data get an answer too.",
         "- It repeats the biases of its data and of the body it started from. `weft probe` measures one of them.",
         "- Its probabilities are calibrated on the dev rows only: expect less of them on other texts."

@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 from weft.data.config import DataConfig, DataField
+from weft.data.long_texts import LongTextsConfig
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.data.readings import Reading
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
@@ -54,6 +56,9 @@ class TaskConfig(Config):
     reading: Reading = "single"
     """How texts become token sequences: single (one text), bi (two texts, encoded separately), cross (two texts in one
     sequence) or concat (cross without [SEP] between the texts)."""
+    long_texts: LongTextsConfig = TRUNCATE
+    """What is read of a text that does not fit into `max_length`: truncate (its beginning), head-tail (its beginning
+    and its end) or windows (all of it, in overlapping sequences)."""
     layer: LayerChoice = None
     """Layer that is pooled: its number (0 is the embeddings), or "mix" for a learned mix of all layers. Defaults to the
     last layer."""
@@ -97,6 +102,15 @@ class TaskConfig(Config):
         kind = KINDS[self.kind]
         kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
+        return self
+
+    @model_validator(mode="after")
+    def _windows_are_of_one_text(self) -> "TaskConfig":
+        if self.reading in ("cross", "concat") and not self.long_texts.one_sequence:
+            raise ValueError(
+                f"long_texts: {self.long_texts.name!r} cuts a text into sequences, but the reading {self.reading!r} "
+                'puts two texts into one sequence; use reading = "bi", or long_texts = "head-tail"'
+            )
         return self
 
     @property

@@ -17,6 +17,7 @@ from weft.losses.base import Loss
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
+from weft.nn.pooling.windows import build_window_pooling
 from weft.regularizers.base import Divergence, Regularizer
 from weft.tasks.config import TaskConfig
 
@@ -30,11 +31,13 @@ class TaskParts:
     pooling: Pooling
     head: Head
     loss: Loss
+    windows: Pooling
+    """pools the vectors of the windows of a text"""
     regularizer: Regularizer | None = None
 
 
 class Task(nn.Module):
-    """layer -> pooling -> dropout -> head -> loss"""
+    """layer -> pooling -> (pooling of windows) -> dropout -> head -> loss"""
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class Task(nn.Module):
         self.metrics = metrics
         self.layer = parts.layer
         self.pooling = parts.pooling
+        self.windows = parts.windows
         self.dropout = dropout
         self.head = parts.head
         self.loss = parts.loss
@@ -68,8 +72,10 @@ class Task(nn.Module):
         return self.metrics[0]
 
     def vectors(self, hidden: Sequence[Tensor], encoded: Encoded) -> Tensor:
-        """[n, width] pooled vectors from the hidden states of all layers"""
+        """[n, width] pooled vectors of all texts, from the hidden states of all layers"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
+        if encoded.windows is not None:
+            pooled = self.windows(pooled, encoded.by_text)
         return pooled
 
     def padded_vectors(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
@@ -128,7 +134,8 @@ def build_task(
     head = _build_head(config, shape)
     metrics = choose_metrics(labels, config.metrics, name)
     layer = build_layer(config.layer, body.shape.layers, name)
-    parts = TaskParts(layer, pooling, head, loss, regularizer)
+    windows = build_window_pooling(config.long_texts.pooled_by, pooling.width)
+    parts = TaskParts(layer, pooling, head, loss, windows, regularizer)
     return Task(name, labels, parts, dropout=dropout, metrics=metrics, class_weights=class_weights)
 
 
