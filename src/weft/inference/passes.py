@@ -83,7 +83,7 @@ def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
     """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
-    with _at_rest(network):
+    with at_rest(network):
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
         )
@@ -138,7 +138,7 @@ class _Scorer:
 def run_over(network: Network, source: TextSource, device: torch.device) -> dict[str, Scored]:
     """Compute predictions, loss and projected vectors of every row of every task of a source, in one pass."""
     scorers = {name: _Scorer(network.task(name), dataset) for name, dataset in source.datasets.items()}
-    with _at_rest(network):
+    with at_rest(network):
         for where, rows in source.parts():
             distinct, places = without_repeats(_flat(rows))
             sides = torch.tensor(places, device=device).split(len(rows))
@@ -152,7 +152,7 @@ def run_over(network: Network, source: TextSource, device: torch.device) -> dict
 
 
 @contextmanager
-def _at_rest(network: Network) -> Iterator[None]:
+def at_rest(network: torch.nn.Module) -> Iterator[None]:
     """Set eval mode inside the context and restore the previous mode afterwards."""
     was_training = network.training
     network.eval()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.kinds.forms import Form
+from weft.kinds.noise import Features, Folds, Suspects
 from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 if TYPE_CHECKING:
@@ -188,6 +189,28 @@ class Kind(ABC):
     @abstractmethod
     def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """[n] distance between two predictions, from 0 to 1; `before` and `after` are in the label's units."""
+
+    # audits of data
+
+    def class_counts(self, labels: "Labels", targets: Targets) -> dict[str, int]:  # noqa: ARG002
+        """Return the number of rows with each class or label; empty if labels are numbers."""
+        return {}
+
+    def groups(self, labels: "Labels", targets: Targets) -> NDArray[np.int64]:  # noqa: ARG002
+        """[n] group of each label: equal labels, or numbers in the same fifth of their range."""
+        return np.unique(targets, axis=0, return_inverse=True)[1].reshape(-1)
+
+    @abstractmethod
+    def differ(self, labels: "Labels", one: Targets, two: Targets) -> NDArray[np.bool_]:
+        """[n] whether two labels of the same text contradict each other."""
+
+    @abstractmethod
+    def cross_predict(self, labels: "Labels", targets: Targets, features: Features, folds: Folds) -> Predictions:
+        """Return out-of-sample predictions of a linear model on `features`; each fold is held out once."""
+
+    @abstractmethod
+    def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:
+        """Return the rows whose labels are probably wrong, given out-of-sample predictions."""
 
     # predictions/TASK.parquet, as written by runs and read by reports
 

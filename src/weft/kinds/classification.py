@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
-from weft.kinds import counted, forms
+from weft.kinds import counted, forms, noise
 from weft.kinds.base import Answer
 from weft.kinds.cells import canonical
 from weft.kinds.forms import Form
@@ -131,6 +131,17 @@ class Classification(ProbabilityKind):
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Total variation distance: half of the sum of absolute differences."""
         return np.asarray(np.abs(before - after).sum(axis=1) / 2)
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
+        return np.asarray(one != two)
+
+    def cross_predict(
+        self, labels: Labels, targets: Targets, features: noise.Features, folds: noise.Folds
+    ) -> Predictions:
+        return noise.class_probabilities(features, targets.astype(np.int64), len(labels.names), folds)
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> noise.Suspects:
+        return noise.suspicious_classes(targets.astype(np.int64), predictions)
 
     @property
     def cell_type(self) -> pa.DataType:

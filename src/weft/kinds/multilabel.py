@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.kinds import counted, forms
+from weft.kinds import counted, forms, noise
 from weft.kinds.base import Answer
 from weft.kinds.cells import divide
 from weft.kinds.forms import Form
@@ -112,6 +112,25 @@ class Multilabel(ProbabilityKind):
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Largest absolute difference of a label's probability."""
         return np.asarray(np.abs(before - after).max(axis=1))
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
+        return np.asarray((one != two).any(axis=1))
+
+    def cross_predict(
+        self, labels: Labels, targets: Targets, features: noise.Features, folds: noise.Folds
+    ) -> Predictions:
+        """A logistic regression for each label."""
+        on = targets.astype(np.int64)
+        each = [noise.class_probabilities(features, on[:, i], 2, folds)[:, 1] for i in range(len(labels.names))]
+        return np.stack(each, axis=1)
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> noise.Suspects:
+        """Every label is a classification into 0 and 1. A row is as good as its worst label."""
+        on = targets.astype(np.int64)
+        each = [noise.suspicious_classes(on[:, i], np.stack([1 - p, p], axis=1)) for i, p in enumerate(predictions.T)]
+        return noise.Suspects(
+            np.any([label.flagged for label in each], axis=0), np.min([label.quality for label in each], axis=0)
+        )
 
     @property
     def cell_type(self) -> pa.DataType:

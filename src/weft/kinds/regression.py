@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
-from weft.kinds import forms
+from weft.kinds import forms, noise
 from weft.kinds.base import Answer, Kind, Seen
 from weft.kinds.cells import as_float, canonical
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels, Values
 from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
+
+APART = 0.25
+"""two labels of one text contradict each other if they differ by more than this fraction of the range"""
+FIFTHS = 5
 
 
 class Regression(Kind):
@@ -117,6 +121,26 @@ class Regression(Kind):
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """Absolute difference as a fraction of the range."""
         return np.asarray(np.abs(before - after) / (labels.high - labels.low))
+
+    def groups(self, labels: Labels, targets: Targets) -> NDArray[np.int64]:
+        parts = FIFTHS * (labels.in_units(np.asarray(targets, dtype=np.float64)) - labels.low)
+        return np.clip(parts / (labels.high - labels.low), 0, FIFTHS - 1).astype(np.int64)
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:
+        before, after = (labels.in_units(np.asarray(values, dtype=np.float64)) for values in (one, two))
+        return self.moves(labels, before, after) > APART
+
+    def cross_predict(
+        self,
+        labels: Labels,  # noqa: ARG002
+        targets: Targets,
+        features: noise.Features,
+        folds: noise.Folds,
+    ) -> Predictions:
+        return noise.numbers(features, np.asarray(targets, dtype=np.float64), folds)
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> noise.Suspects:
+        return noise.suspicious_numbers(np.asarray(targets, dtype=np.float64), predictions)
 
     @property
     def cell_type(self) -> pa.DataType:
