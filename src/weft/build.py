@@ -1,7 +1,8 @@
 """Builds objects from a recipe. No other module does."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import torch
 
@@ -30,6 +31,14 @@ from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
+from weft.training.distillation import (
+    Distillation,
+    StudentData,
+    Teacher,
+    TeacherPredictions,
+    find_teachers,
+    leak_notes,
+)
 from weft.training.distributed import SOLO, Processes
 from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
@@ -123,6 +132,10 @@ def assemble(
     tokenizer = Tokenizer.load(folder)
     tokenizer.require_fits(read_shape(folder).vocabulary)
     data = read_data(recipe, tokenizer, frames)
+    teachers = find_teachers(recipe.distill, recipe, {name: task.labels for name, task in data.items()})
+    lessons = _lessons(data, teachers, StudentData(recipe, frames, str(where), trust_code))
+    for name, lesson in lessons.items():
+        data[name] = replace(data[name], train=data[name].train.taught_by(lesson))
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
     }
@@ -132,6 +145,7 @@ def assemble(
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
+    notes += leak_notes(teachers, recipe)
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     network.to(where)
@@ -147,7 +161,15 @@ def assemble(
     step = build_step(recipe, data, network, plan, where, constants, processes)
     if not step.weighting.heeds_scale:
         notes += scale_notes(constants, unfed)
-    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes, lessons)
+
+
+def _lessons(
+    data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: StudentData
+) -> dict[str, TeacherPredictions]:
+    """Return the predictions of the teachers of each task that has any."""
+    own = {name: [one for one in teachers if name in one.settings.config.tasks] for name in data}
+    return {name: TeacherPredictions(name, by, data[name].train, student) for name, by in own.items() if by}
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:
@@ -185,12 +207,13 @@ def build_step(
     for number, (config, penalty) in enumerate(zip(recipe.penalties, penalties, strict=True)):
         require_made(config, penalty, Penalty, f"penalties.{number}")
     factors = layer_factors(recipe, layers)
+    distillation = None if recipe.distill is None else Distillation(recipe.distill, plan.steps)
     reject_idle_methods(recipe, plan, weighting)
     return Step(
         network,
         {name: task.train for name, task in data.items()},
         build_optimizer(network, weighting, recipe.optimizer, modes),
-        Methods(weighting, surgery, factors, penalties),
+        Methods(weighting, surgery, factors, penalties, distillation),
         Numerics(device, recipe.optimizer.precision, recipe.optimizer.clip),
         seed=recipe.seed,
         log=recipe.log,

@@ -1,6 +1,6 @@
 """Data set of one task and one split, and its batches."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 
 import numpy as np
@@ -16,7 +16,7 @@ from weft.foundation.errors import UserError
 from weft.foundation.randomness import generator
 from weft.foundation.values import Batch, Rows
 from weft.kinds.labels import Labels
-from weft.kinds.truth import Targets
+from weft.kinds.truth import Predictions, Targets
 
 PART = 8192
 """Maximum number of rows in memory at a time in a pass over a whole data set."""
@@ -62,6 +62,8 @@ class Dataset:
         self.rows: Rows = rows
         """Index in the file of each row of this data set."""
         self.targets: Targets = targets
+        self.teacher: Callable[[Rows], Predictions] | None = None
+        """Returns the teachers' predictions for rows of this data set, on the training scale."""
         if not len(rows):
             raise UserError(f"{file.source}: leaves no row for task {task!r}")
 
@@ -74,8 +76,14 @@ class Dataset:
             return self
         chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
         part = copy(self)
-        part.rows, part.targets = self.rows[chosen], self.targets[chosen]
+        part.rows, part.targets, part.teacher = self.rows[chosen], self.targets[chosen], None
         return part
+
+    def taught_by(self, teacher: Callable[[Rows], Predictions]) -> "Dataset":
+        """Return the same rows with teachers' predictions, which every batch then carries beside its targets."""
+        taught = copy(self)
+        taught.teacher = teacher
+        return taught
 
     def sequences(self, row: int) -> list[TokenSequence]:
         ids = [self.file.ids(column, int(self.rows[row])) for column in self.columns]
@@ -99,6 +107,7 @@ class Dataset:
             rows=order,
             texts=tuple(pack(side) for side in sides),
             target=torch.from_numpy(self.targets[order]),
+            teacher=None if self.teacher is None else torch.from_numpy(self.teacher(order)),
         )
 
     def text_lengths(self) -> list[NDArray[np.int64]]:

@@ -126,7 +126,7 @@ def tokenize_file(
     """Return the tokenized form of a file or of a table in memory, from the cache or newly built."""
     if isinstance(source, Path) and not source.is_file():
         raise UserError(f"{source}: there is no such file")
-    folder = _private_folder()
+    folder = private_folder()
     settings = json.dumps(
         [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source)]
     )
@@ -142,7 +142,7 @@ def _is_delimited(source: Source) -> TypeGuard[Path]:
     return isinstance(source, Path) and is_delimited(source)
 
 
-def _private_folder() -> Path:
+def private_folder() -> Path:
     """Return the cache folder, readable by its owner only: it contains the user's texts, and its content is trusted."""
     folder = cache_folder()
     try:

@@ -72,9 +72,13 @@ class Batch:
     """one entry, or two for a bi reading; each has n sequences"""
     target: Tensor
     """[n] class numbers or values, or [n, labels] for multilabel"""
+    teacher: Tensor | None = None
+    """[n, classes] probabilities or [n] numbers (on the training scale) that teachers predict; None without teachers"""
 
     def to(self, device: torch.device) -> "Batch":
-        return Batch(self.task, self.rows, tuple(t.to(device) for t in self.texts), self.target.to(device))
+        texts = tuple(text.to(device) for text in self.texts)
+        teacher = None if self.teacher is None else self.teacher.to(device)
+        return Batch(self.task, self.rows, texts, self.target.to(device), teacher)
 
 
 @dataclass(frozen=True)

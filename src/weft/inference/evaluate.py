@@ -18,12 +18,12 @@ def evaluate(
     engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
 ) -> Evaluation:
     """Score every task on a split; the first of its `metrics` counts in the overall score."""
-    predictions = {name: _answers(engine, dataset) for name, dataset in datasets.items()}
+    predictions = {name: predict_rows(engine, dataset) for name, dataset in datasets.items()}
     return scored(step, datasets, metrics, predictions)
 
 
-def _answers(engine: Engine, dataset: Dataset) -> Predictions:
-    """Predict a dataset part by part, so that only the predictions stay in memory."""
+def predict_rows(engine: Engine, dataset: Dataset) -> Predictions:
+    """Predict a dataset part by part, so that only the predictions stay in memory; numbers on the training scale."""
     found: Predictions | None = None
     for where, rows in dataset.parts():
         answers = engine.answers(dataset.task, rows)

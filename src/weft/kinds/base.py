@@ -124,6 +124,13 @@ class Kind(ABC):
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
         """[n] divergence between two predictions, for regularizers and output penalties."""
 
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:  # noqa: ARG002
+        """[n] distillation loss: how far a student's predictions are from its teacher's.
+
+        Predictions at temperature T are `p^(1/T)`, normalized, which equals logits divided by T. Numbers have none.
+        """
+        return self.divergence(student, teacher)
+
     def questions(self, labels: "Labels") -> int | None:  # noqa: ARG002
         """Number of binary decisions in a row's label; None if the label is not a set of binary decisions."""
         return None

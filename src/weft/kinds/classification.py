@@ -71,6 +71,16 @@ class Classification(ProbabilityKind):
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (p.log() - q.log())).sum(dim=1)
 
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Soft cross-entropy `-T^2 sum_i q_i log p_i` of the predictions at temperature T.
+
+        `T^2` keeps the size of the gradient independent of T. (Hinton, Vinyals and Dean, "Distilling the Knowledge in
+        a Neural Network", 2015)
+        """
+        ours = (student.clamp(min=TINY).log() / temperature).log_softmax(dim=1)
+        theirs = (teacher.clamp(min=TINY).log() / temperature).softmax(dim=1)
+        return -(temperature**2) * (theirs * ours).sum(dim=1)
+
     def questions(self, labels: Labels) -> int | None:
         """One for two classes, where the second class is the positive decision."""
         return 1 if len(labels.names) == 2 else None

@@ -64,6 +64,10 @@ class Labels:
         """Whether these are valid labels of this kind. Labels of an untrusted model can be invalid."""
         return self.kind.name == kind and self.kind.fits(self)
 
+    def agrees_with(self, other: "Labels") -> bool:
+        """Whether predictions of both mean the same, apart from the scale of numbers, which `in_units` undoes."""
+        return self.kind is other.kind and self.names == other.names
+
     def in_units(self, values: Values) -> Values:
         """Convert predictions or targets to the label's units; only a regression changes."""
         return self.kind.in_units(self, values)

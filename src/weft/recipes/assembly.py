@@ -9,6 +9,7 @@ from weft.kinds.labels import Labels
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan, Stretched
 from weft.tasks.network import Network
+from weft.training.distillation import TeacherPredictions
 from weft.training.phases import Rates
 from weft.training.step import Step
 
@@ -39,6 +40,8 @@ class Assembly:
     """tasks that are evaluated but get no batch"""
     notes: list[str]
     """what the user should know before trusting the scores"""
+    lessons: dict[str, TeacherPredictions]
+    """predictions of the teachers of each task that has any"""
 
     @property
     def rates(self) -> Rates:

@@ -188,10 +188,7 @@ class Step:
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
             embedded, outputs = self._forward(self.network, batches, place)
-            losses = [
-                self.network.task(batch.task).losses(output, batch.target)
-                for batch, output in zip(batches, outputs, strict=True)
-            ]
+            losses = [self._losses(window, *one) for one in zip(batches, outputs, strict=True)]
             terms = [self._regularize(batches[0], place, embedded, outputs[0])] if self._is_regularized(parts) else []
             penalty = self._penalize_outputs(window, batches, place, outputs)
         shares = self._shares(window, batches, losses)
@@ -202,6 +199,15 @@ class Step:
         totals.losses += shares.detach()
         totals.terms += extra.detach()
         totals.tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
+
+    def _losses(self, window: Window, batch: Batch, output: Tensor) -> Tensor:
+        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers."""
+        task, distillation = self.network.task(batch.task), self.methods.distillation
+        losses = task.losses(output, batch.target)
+        if distillation is None or batch.teacher is None:
+            return losses
+        weight = distillation.weight(window.step)
+        return (1 - weight) * losses + weight * task.imitation(output, batch.teacher, distillation.temperature)
 
     def _forward(self, network: Network, batches: list[Batch], place: Place) -> tuple[Tensor, list[Tensor]]:
         """Return embeddings and outputs; the dropout masks depend only on `place`, not on the network."""
