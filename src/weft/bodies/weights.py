@@ -77,11 +77,11 @@ def from_hugging_face(theirs: Mapping[str, Tensor], shape: BodyShape, where: str
 
 def body_only(theirs: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
     """Return the body's tensors under the names of the family's class in `transformers`."""
-    modern = {_modern(name, family): tensor for name, tensor in theirs.items()}
+    modern = {modern_name(name, family): tensor for name, tensor in theirs.items()}
     return {name: tensor for name, tensor in modern.items() if not name.startswith((*family.not_body, *NOT_BODY))}
 
 
-def _modern(name: str, family: Family) -> str:
+def modern_name(name: str, family: Family) -> str:
     """Remove the family's prefix, which some checkpoints add, and rename gamma and beta of old checkpoints."""
     for prefix in family.prefixes:
         name = name.removeprefix(prefix)

@@ -13,6 +13,7 @@ from weft.cli import (
     export,
     init,
     predict,
+    pretrain,
     probe,
     prune,
     recipes,
@@ -41,6 +42,7 @@ app = typer.Typer(
 COMMANDS = (
     demo,
     train,
+    pretrain,
     evaluate,
     predict,
     embed,

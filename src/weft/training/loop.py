@@ -125,7 +125,7 @@ class Trainer:
         progress = self.progress
         self.listener.started(progress, self.plan.steps)
         clock = time.perf_counter()
-        with _stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
+        with stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
             while True:
                 if progress.step in self.plan.evaluations and self._not_yet_evaluated():
                     self._evaluate(progress.seconds + time.perf_counter() - clock)
@@ -279,7 +279,7 @@ def _fingerprint(window: Window) -> str:
 
 
 @contextmanager
-def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
+def stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
     """Handle Ctrl-C and SIGTERM: the first stops the loop after the current step, the second stops it immediately.
 
     With `echoes`, a signal within `ECHO_SECONDS` is a duplicate: torchrun forwards signals that the terminal has sent
