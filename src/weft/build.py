@@ -62,7 +62,8 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFra
 
     try:
         labels = labels_of(files)
-        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
+        train, dev = files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels))
+        return TaskData(labels, train, dev, None if task.data.unlabelled is None else files.open("unlabelled"))
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
         problems = bad.problems
@@ -133,9 +134,7 @@ def assemble(
     tokenizer.require_fits(read_shape(folder).vocabulary)
     data = read_data(recipe, tokenizer, frames)
     teachers = find_teachers(recipe.distill, recipe, {name: task.labels for name, task in data.items()})
-    lessons = _lessons(data, teachers, StudentData(recipe, frames, str(where), trust_code))
-    for name, lesson in lessons.items():
-        data[name] = replace(data[name], train=data[name].train.taught_by(lesson))
+    data = _taught(data, teachers, StudentData(recipe, frames, str(where), trust_code))
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
     }
@@ -150,7 +149,7 @@ def assemble(
     notes += adoption.notes
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
-    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    plan = build_plan(recipe, {name: len(task.fed) for name, task in data.items()}, steps)
     unfed = untrained(recipe, plan)
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
@@ -161,15 +160,21 @@ def assemble(
     step = build_step(recipe, data, network, plan, where, constants, processes)
     if not step.weighting.heeds_scale:
         notes += scale_notes(constants, unfed)
-    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes, lessons)
+    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
 
 
-def _lessons(
-    data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: StudentData
-) -> dict[str, TeacherPredictions]:
-    """Return the predictions of the teachers of each task that has any."""
-    own = {name: [one for one in teachers if name in one.settings.config.tasks] for name in data}
-    return {name: TeacherPredictions(name, by, data[name].train, student) for name, by in own.items() if by}
+def _taught(data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: StudentData) -> dict[str, TaskData]:
+    """Add the predictions of its teachers to each task that has any."""
+    taught = {}
+    for name, task in data.items():
+        own = [teacher for teacher in teachers if name in teacher.settings.config.tasks]
+        if task.unlabelled is not None and not own:
+            raise UserError(
+                f"tasks.{name}.data.unlabelled: no teacher predicts these rows; name one with this task in "
+                "distill.teachers, or leave `unlabelled` out"
+            )
+        taught[name] = replace(task, lesson=TeacherPredictions(name, own, task.fed, student) if own else None)
+    return taught
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:
@@ -211,7 +216,7 @@ def build_step(
     reject_idle_methods(recipe, plan, weighting)
     return Step(
         network,
-        {name: task.train for name, task in data.items()},
+        {name: task.fed for name, task in data.items()},
         build_optimizer(network, weighting, recipe.optimizer, modes),
         Methods(weighting, surgery, factors, penalties, distillation),
         Numerics(device, recipe.optimizer.precision, recipe.optimizer.clip),

@@ -52,7 +52,7 @@ def train_run(
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes, frames=frames)
         recipe, network, plan = made.recipe, made.network, made.plan
-        content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
+        content = {name: {"train": task.fed.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
         settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content, **code_digests(made.code)}
         if made.lessons:
             teachers = [teacher for lesson in made.lessons.values() for teacher in lesson.teachers]

@@ -113,6 +113,25 @@ class TokenizedFile:
         return int(self.table.column("line")[row].as_py())
 
 
+class JoinedFile(TokenizedFile):
+    """The rows of one file, then those of another with the same text columns."""
+
+    def __init__(self, first: TokenizedFile, second: TokenizedFile, text_columns: list[str]) -> None:
+        self.first, self.second = first, second
+        self.source = first.source
+        self.key = _digest(first.key, second.key)
+        kept = ["line", *(f"column/{name}" for name in text_columns)]
+        self.table = pa.concat_tables([first.table.select(kept), second.table.select(kept)])
+        self.masked, self.skipped, self.dialect = first.masked, first.skipped, first.dialect
+
+    def ids(self, column: str, row: int) -> Ids:
+        start = len(self.first)
+        return self.first.ids(column, row) if row < start else self.second.ids(column, row - start)
+
+    def lengths(self, column: str) -> NDArray[np.int64]:
+        return np.concatenate([self.first.lengths(column), self.second.lengths(column)])
+
+
 def tokenize_file(
     source: Source,
     text_columns: list[str],

@@ -74,11 +74,13 @@ class Batch:
     """[n] class numbers or values, or [n, labels] for multilabel"""
     teacher: Tensor | None = None
     """[n, classes] probabilities or [n] numbers (on the training scale) that teachers predict; None without teachers"""
+    labelled: Tensor | None = None
+    """[n] 1 for rows with a label, 0 for rows with only teachers' predictions; None if all rows have a label"""
 
     def to(self, device: torch.device) -> "Batch":
         texts = tuple(text.to(device) for text in self.texts)
-        teacher = None if self.teacher is None else self.teacher.to(device)
-        return Batch(self.task, self.rows, texts, self.target.to(device), teacher)
+        teacher, labelled = (None if one is None else one.to(device) for one in (self.teacher, self.labelled))
+        return Batch(self.task, self.rows, texts, self.target.to(device), teacher, labelled)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def examine(made: Assembly) -> Findings:
     return Findings(
         splits=splits,
         steps=plan.steps,
-        plan=describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+        plan=describe_plan(made.recipe, plan, {name: len(task.fed) for name, task in data.items()}),
         seconds=estimate_seconds(network, plan, tokens),
         evaluations=len(plan.evaluations),
         scoring=len(plan.evaluations) * estimate_scoring(network, _scored_sets(made)),

@@ -163,7 +163,7 @@ def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None 
         if task.data.hub is not None:  # its splits are names, not paths
             tasks[name] = task
             continue
-        splits = [split for split in ("train", "dev", "test") if getattr(task.data, split) is not None]
+        splits = [split for split in ("train", "dev", "test", "unlabelled") if getattr(task.data, split) is not None]
         files = {split: str(locate(task.data, split, name, base, data_dir).resolve()) for split in splits}
         tasks[name] = task.model_copy(update={"data": task.data.model_copy(update=files)})
     chosen, start = (recipe.body, base) if body is None else (body, Path())

@@ -211,11 +211,14 @@ class TeacherPredictions:
     def _as_read_by(self, teacher: Teacher) -> Dataset:
         """Return the student's train rows with the teacher's tokenizer, reading and maximum length."""
         theirs, ours = teacher.settings.config, self.student.config
-        task = theirs.tasks[self.task].model_copy(update={"data": ours.tasks[self.task].data})
+        student_data = ours.tasks[self.task].data
+        task = theirs.tasks[self.task].model_copy(update={"data": student_data})
         # the seed decides which rows `dev_fraction` leaves to train
         config = theirs.model_copy(update={"tasks": {self.task: task}, "seed": ours.seed})
         files = task_files(config, self.task, Tokenizer.load(teacher.folder), frames=self.student.frames)
         rows = files.dataset("train", self.train.labels)
+        if student_data.unlabelled is not None:
+            rows = rows.with_unlabelled(files.open("unlabelled"))
         assert np.array_equal(rows.rows, self.train.rows), "the same file and rules give the same rows"
         return rows
 

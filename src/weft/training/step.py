@@ -201,9 +201,14 @@ class Step:
         totals.tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
 
     def _losses(self, window: Window, batch: Batch, output: Tensor) -> Tensor:
-        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers."""
+        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers.
+
+        A row without a label has no label loss.
+        """
         task, distillation = self.network.task(batch.task), self.methods.distillation
         losses = task.losses(output, batch.target)
+        if batch.labelled is not None:
+            losses = losses * batch.labelled
         if distillation is None or batch.teacher is None:
             return losses
         weight = distillation.weight(window.step)

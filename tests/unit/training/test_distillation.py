@@ -52,7 +52,7 @@ def test_stored_predictions_equal_those_computed_again(
     made = assemble(parse_recipe(student(tiny, teachers), "test"), device="cpu")
     assert not own_cache(monkeypatch, tmp_path), "a check computes nothing"
     for name, task in made.data.items():
-        batch = task.train.batch(np.arange(len(task.train)))
+        batch = task.fed.batch(np.arange(len(task.fed)))
         assert batch.teacher is not None
         own = [load(folder, "cpu") for folder in (teachers if name != "sentiment" else teachers[:1])]
         wanted = []
@@ -123,7 +123,7 @@ def test_the_loss_of_a_step_is_the_weighted_sum(tiny: Path, teachers: list[Path]
     window = made.plan.window(0)
     wanted = {}
     for part in window.parts:
-        batch = made.data[part.task].train.batch(part.rows)
+        batch = made.data[part.task].fed.batch(part.rows)
         output = made.network([batch])[0].double()
         assert batch.teacher is not None
         label = made.network.task(part.task).losses(output, batch.target)
@@ -185,3 +185,39 @@ def test_a_teacher_that_saw_the_dev_rows_is_noted(tiny: Path, teachers: list[Pat
 def test_paths_are_relative_to_the_recipe(tiny: Path, tmp_path: Path) -> None:
     path = write_recipe(tmp_path, recipe_content(tiny, distill={"teachers": ["runs/one", "/two"]}))
     assert load_recipe(path).distill == DistillConfig(teachers=(str(tmp_path / "runs" / "one"), "/two"))
+
+
+def test_texts_without_labels(tiny: Path, teachers: list[Path], tmp_path: Path, few_resamples: None) -> None:
+    """They come after the labelled rows, with the teacher's predictions and without a loss on their placeholders."""
+    further = [f"a {word} film" for word in ("lovely", "cold", "grey", "warm", "tender", "dull", "bright")]
+    path = write_rows(tmp_path / "more.tsv", [{"id": i, "text": text} for i, text in enumerate(further)])
+    content = student(tiny, teachers[:1], weight=0.25, temperature=1.0)
+    content["tasks"] = {"sentiment": content["tasks"]["sentiment"] | {"batch_size": 40}}
+    content["tasks"]["sentiment"]["data"] = content["tasks"]["sentiment"]["data"] | {"unlabelled": str(path)}
+    content |= {"dropout": 0.0, "body_dropout": 0.0}
+    made = assemble(parse_recipe(content, "test"), device="cpu")
+    task = made.data["sentiment"]
+    assert (len(task.train), len(task.fed)) == (26, 33)
+    batch = task.fed.batch(np.arange(33))
+    assert batch.labelled is not None
+    assert batch.teacher is not None
+    without = batch.rows >= 26
+    assert batch.labelled.tolist() == (~without).tolist()
+    predicted = load(teachers[0], "cpu").predict("sentiment", further)
+    by_row = {26 + number: list((one.probabilities or {}).values()) for number, one in enumerate(predicted)}
+    for row, answer in zip(batch.rows[without], batch.teacher[torch.from_numpy(without)], strict=True):
+        assert answer.tolist() == pytest.approx(by_row[int(row)], abs=1e-6)
+        assert task.fed.texts(int(row)) == [further[int(row) - 26]]
+    window = made.plan.window(0)
+    assert window.count("sentiment") == 33
+    output = made.network([batch])[0].detach()
+    label = torch.nn.functional.cross_entropy(output, batch.target, reduction="none")
+    soft = -(batch.teacher.float() * output.log_softmax(1)).sum(1)
+    wanted = float((torch.where(torch.from_numpy(without), 0.0, 0.75 * label) + 0.25 * soft).mean())
+    assert made.step(window, 0.0).losses["sentiment"] == pytest.approx(wanted, abs=1e-5)
+    result = train_run(parse_recipe(content, "test"), tmp_path / "run", Silent(), steps=2, device="cpu")
+    assert result is not None
+    assert 'unlabelled = "more.tsv"' in (tmp_path / "run" / "model" / "README.md").read_text()
+    del content["distill"]
+    with pytest.raises(UserError, match=r"tasks.sentiment.data.unlabelled: no teacher predicts these rows"):
+        assemble(parse_recipe(content, "test"), device="cpu")
