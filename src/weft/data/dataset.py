@@ -79,6 +79,7 @@ class Dataset:
         chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
         part = copy(self)
         part.rows, part.targets, part.teacher = self.rows[chosen], self.targets[chosen], None
+        part.labelled = None if self.labelled is None else self.labelled[chosen]
         return part
 
     def with_unlabelled(self, file: TokenizedFile) -> "Dataset":

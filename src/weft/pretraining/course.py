@@ -32,6 +32,7 @@ class PretrainConfig(Config):
     warmup: float = Field(default=0.06, ge=0, lt=1)
     """Fraction of the steps with a rising learning rate; then it falls linearly to zero."""
     weight_decay: float = Field(default=0.01, ge=0)
+    """Weight decay on all weights except LayerNorms and biases."""
     clip: float = Field(default=1.0, gt=0)
     """Maximum norm of the gradient."""
     dev_fraction: float = Field(default=0.02, gt=0, lt=1)
