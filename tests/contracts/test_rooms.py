@@ -25,7 +25,7 @@ ROOMS: list[set[str]] = [
     {"report"},
     {"build"},
     {"run"},
-    {"export", "pretraining", "serving", "study", "sweep"},
+    {"export", "growth", "pretraining", "serving", "study", "sweep"},
     {"api"},
     {"testing"},
     {"cli"},

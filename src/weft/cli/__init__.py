@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from weft.cli import (
+    add,
     check,
+    compare,
     demo,
     embed,
     evaluate,
@@ -17,6 +19,7 @@ from weft.cli import (
     probe,
     prune,
     recipes,
+    remove,
     report,
     serve,
     sharing,
@@ -44,6 +47,9 @@ COMMANDS = (
     train,
     pretrain,
     evaluate,
+    compare,
+    add,
+    remove,
     predict,
     embed,
     serve,

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from weft.data.config import DataConfig
-from weft.data.dataset import Dataset
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.atomic import new_folder
 from weft.foundation.errors import UserError
@@ -24,7 +23,6 @@ from weft.inference.evaluate import evaluate_network
 from weft.inference.model import Model, load
 from weft.runs.folder import RunPaths
 from weft.runs.model_folder import model_digest, save_model
-from weft.tasks.building import task_files
 from weft.tasks.network import Network
 
 SAME = ("reading", "layer", "pooling", "head", "share_head")
@@ -119,8 +117,7 @@ class Pot:
 
     def __init__(self, model: Model, data_dir: Path | None) -> None:
         self.network = model.network
-        self.dev = _rows(model, "dev", data_dir)
-        self.train = _rows(model, "train", data_dir)
+        self.dev, self.train = (model.datasets(model.tasks, split, data_dir) for split in ("dev", "train"))
         self.device = next(self.network.parameters()).device
 
     def fill(self, state: State) -> None:
@@ -143,11 +140,6 @@ def mean_of(states: Sequence[State]) -> State:
         name: torch.stack([state[name].double() for state in states]).mean(dim=0).to(tensor.dtype)
         for name, tensor in states[0].items()
     }
-
-
-def _rows(model: Model, split: str, data_dir: Path | None) -> dict[str, Dataset]:
-    files = {name: task_files(model.config, name, model.tokenizer, data_dir) for name in model.tasks}
-    return {name: own.dataset(split, model.labels[name]) for name, own in files.items()}
 
 
 def _name(folder: Path) -> str:
