@@ -37,7 +37,7 @@ from weft.training.distillation import (
     Teacher,
     TeacherPredictions,
     find_teachers,
-    leak_notes,
+    teacher_notes,
 )
 from weft.training.distributed import SOLO, Processes
 from weft.training.methods import Methods, Numerics
@@ -144,7 +144,7 @@ def assemble(
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
-    notes += leak_notes(teachers, recipe)
+    notes += teacher_notes(teachers, recipe)
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     network.to(where)
@@ -167,7 +167,7 @@ def _taught(data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: 
     """Add the predictions of its teachers to each task that has any."""
     taught = {}
     for name, task in data.items():
-        own = [teacher for teacher in teachers if name in teacher.settings.config.tasks]
+        own = [teacher for teacher in teachers if teacher.teaches(name)]
         if task.unlabelled is not None and not own:
             raise UserError(
                 f"tasks.{name}.data.unlabelled: no teacher predicts these rows; name one with this task in "

@@ -46,6 +46,8 @@ class Kind(ABC):
     """whether each row has exactly one of several classes"""
     has_numbers: ClassVar[bool] = False
     """whether a label is a number with a range"""
+    distills: ClassVar[bool] = False
+    """whether students can learn from predictions: each is a row of numbers, which `imitation` compares"""
     default_loss: ClassVar[str]
     """name of the loss that a task uses by default"""
     default_metrics: ClassVar[tuple[str, ...]]

@@ -24,6 +24,7 @@ class Classification(ProbabilityKind):
 
     name = "classification"
     has_one_class = True
+    distills = True
     default_loss = "cross-entropy"
     default_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
     metrics: ClassVar[Mapping[str, Form]] = {

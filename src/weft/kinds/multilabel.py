@@ -27,6 +27,7 @@ class Multilabel(ProbabilityKind):
     """A target has a 0 or 1 per label; a prediction has an independent probability per label."""
 
     name = "multilabel"
+    distills = True
     default_loss = "binary-cross-entropy"
     default_metrics = ("f1-micro", "f1", "accuracy")
     metrics: ClassVar[Mapping[str, Form]] = {

@@ -97,6 +97,10 @@ class Teacher:
     digest: str
     """identifies the model's content"""
 
+    def teaches(self, task: str) -> bool:
+        """Return whether it has a task of this name, of a kind that can be distilled."""
+        return task in self.settings.labels and self.settings.labels[task].kind.distills
+
 
 @dataclass(frozen=True)
 class StudentData:
@@ -126,11 +130,12 @@ def find_teachers(config: DistillConfig | None, student: ModelConfig, labels: Ma
 
 def _require_taught(teacher: Teacher, name: str, student: ModelConfig, labels: Mapping[str, Labels]) -> None:
     own = teacher.settings
-    shared = [task for task in student.tasks if task in own.config.tasks]
+    shared = [task for task in student.tasks if teacher.teaches(task)]
     if not shared:
         raise UserError(
             f"{KEY}: {name} has the tasks {', '.join(own.config.tasks)} and none of the recipe's "
-            f"({', '.join(student.tasks)}); a teacher teaches the tasks that have the same name"
+            f"({', '.join(student.tasks)}); a teacher teaches tasks that have the same name, and classes or numbers as "
+            "labels"
         )
     for task in shared:
         if not labels[task].agrees_with(own.labels[task]):
@@ -146,9 +151,10 @@ def _require_taught(teacher: Teacher, name: str, student: ModelConfig, labels: M
             raise UserError(f"{KEY}: {name} reads {reads[0]} per row in the task {task!r}, but the recipe {reads[1]}")
 
 
-def leak_notes(teachers: Sequence[Teacher], student: ModelConfig) -> list[str]:
-    """Return warnings about teachers that were probably trained on the student's dev rows."""
-    found = []
+def teacher_notes(teachers: Sequence[Teacher], student: ModelConfig) -> list[str]:
+    """Return notes about tasks without a teacher, and about teachers that were probably trained on dev rows."""
+    untaught = [task for task in student.tasks if teachers and not any(one.teaches(task) for one in teachers)]
+    found = [f"{task}: has no teacher and learns from its labels alone" for task in untaught]
     for teacher in teachers:
         theirs = teacher.settings.config
         for task, own in student.tasks.items():

@@ -187,7 +187,7 @@ def test_the_gradient_of_the_soft_binary_cross_entropy() -> None:
         logits.grad = None
 
 
-@every
+@pytest.mark.parametrize("labels", [own for own in LABELS.values() if own.kind.distills], ids=lambda own: own.kind.name)
 def test_a_student_that_predicts_what_its_teacher_does_cannot_improve(labels: Labels) -> None:
     """The gradient of the distillation loss on the predictions vanishes there, along every direction they can move."""
     teacher = torch.from_numpy(answers_of(labels))

@@ -175,6 +175,13 @@ def test_what_is_rejected(tiny: Path, teachers: list[Path], tmp_path: Path) -> N
         made(student(tiny, [teachers[0], teachers[0]]))
 
 
+def test_a_task_without_a_teacher_is_noted(tiny: Path, teachers: list[Path]) -> None:
+    made = assemble(parse_recipe(student(tiny, teachers[1:]), "test"), device="cpu")
+    assert "sentiment: has no teacher and learns from its labels alone" in made.notes
+    assert made.data["sentiment"].fed.batch(np.arange(2)).teacher is None
+    assert set(made.lessons) == {"paraphrase", "similarity"}
+
+
 def test_a_teacher_that_saw_the_dev_rows_is_noted(tiny: Path, teachers: list[Path]) -> None:
     content = student(tiny, teachers[:1]) | {"seed": 5}
     content["tasks"]["sentiment"]["data"] = {"train": files(tiny, "sentiment")["train"], "dev_fraction": 0.3}
