@@ -53,7 +53,8 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFra
 
     try:
         labels = labels_of(files)
-        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
+        train = files.dataset("train", labels, training=True)
+        return TaskData(labels, train, _scored(recipe, files.dataset("dev", labels)))
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
         problems = bad.problems
@@ -129,6 +130,8 @@ def assemble(
     # with mixed precision the weights stay in fp32
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
+    for name, task in data.items():
+        network.task(name).loss.prepare(task.train.targets)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
@@ -141,7 +144,12 @@ def assemble(
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     constants = {
-        name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
+        name: constant_loss(
+            network.task(name).loss,
+            task.train.targets,
+            recipe.tasks[name].head.bounds,
+            recipe.tasks[name].batch_size,
+        )
         for name, task in data.items()
     }
     step = build_step(recipe, data, network, plan, where, constants, processes)

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset
+from weft.data.readings import TokenSequence
 from weft.evaluation.scoring import Evaluation, scored
 from weft.inference.engine import Engine
 from weft.inference.passes import run_over
@@ -24,14 +27,21 @@ def evaluate(
 
 def _answers(engine: Engine, dataset: Dataset) -> Predictions:
     """Predict a dataset part by part, so that only the predictions stay in memory."""
-    found: Predictions | None = None
+    found: NDArray[Any] | None = None
+    kind = dataset.labels.kind
     for where, rows in dataset.parts():
-        answers = engine.answers(dataset.task, rows)
+        answers = _pair_vectors(engine, dataset.task, rows) if kind.ranks else engine.answers(dataset.task, rows)
         if found is None:
-            found = np.empty((len(dataset), *answers.shape[1:]))
+            found = np.empty((len(dataset), *answers.shape[1:]), dtype=answers.dtype)
         found[where] = answers
     assert found is not None, "a dataset has at least one row"
-    return found
+    return kind.ranked(found[:, 0], found[:, 1], dataset.targets) if kind.ranks else found
+
+
+def _pair_vectors(engine: Engine, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float32]:
+    """[n, 2, width] the vectors of both texts of each row"""
+    sides = np.split(engine.vectors(task, [row[side] for side in (0, 1) for row in rows]), 2)
+    return np.stack(sides, axis=1)
 
 
 def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:

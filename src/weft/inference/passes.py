@@ -98,6 +98,7 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
     The plane's axes come from the first part of a large dataset: all vectors would need more memory than the model.
     """
     task = network.task(dataset.task)
+    kind = dataset.labels.kind
     predictions = points = np.empty(0)
     axes: Axes | None = None
     loss = 0.0
@@ -105,15 +106,24 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
         for where, rows in dataset.parts():
             sides = _sides(network, dataset.task, rows, device)
             output = task.outputs(sides)
-            loss += float(task.losses(output, torch.from_numpy(dataset.targets[where]).to(device)).double().sum())
-            read = task.loss.read(output).double().cpu().numpy()
+            target = torch.from_numpy(dataset.targets[where]).to(device)
+            loss += float(task.losses_apart(output, target).double().sum())
+            read = pair_vectors(sides) if kind.ranks else task.loss.read(output).double().cpu().numpy()
             vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
             if axes is None:
                 axes = principal_axes(vectors)
-                predictions, points = np.empty((len(dataset), *read.shape[1:])), np.empty((len(dataset), 2))
+                predictions = np.empty((len(dataset), *read.shape[1:]), dtype=read.dtype)
+                points = np.empty((len(dataset), 2))
             predictions[where], points[where] = read, axes.points(vectors)
     assert axes is not None, "a dataset has at least one row"
+    if kind.ranks:
+        predictions = kind.ranked(predictions[:, 0], predictions[:, 1], dataset.targets)
     return Scored(predictions, loss / len(dataset), Plane(points, axes.explained))
+
+
+def pair_vectors(sides: Sequence[Tensor]) -> NDArray[np.float32]:
+    """[n, 2, width] the vectors of both texts of each row, for kinds that rank rows"""
+    return torch.stack([side.float() for side in sides[:2]], dim=1).cpu().numpy()
 
 
 @contextmanager

@@ -189,8 +189,8 @@ class Step:
         with self._autocast():
             embedded, outputs = self._forward(self.network, batches, place)
             losses = [
-                self.network.task(batch.task).losses(output, batch.target)
-                for batch, output in zip(batches, outputs, strict=True)
+                self._losses(window, part, output, batch.target)
+                for part, batch, output in zip(parts, batches, outputs, strict=True)
             ]
             terms = [self._regularize(batches[0], place, embedded, outputs[0])] if self._is_regularized(parts) else []
             penalty = self._penalize_outputs(window, batches, place, outputs)
@@ -202,6 +202,18 @@ class Step:
         totals.losses += shares.detach()
         totals.terms += extra.detach()
         totals.tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
+
+    def _losses(self, window: Window, part: Part, output: Tensor, target: Tensor) -> Tensor:
+        """[n] loss of each row of this process. A loss that gathers sees the rows of all processes.
+
+        A batch with fewer rows than processes is not gathered: some processes have no row of it and do not take part.
+        """
+        task = self.network.task(part.task)
+        if not task.loss.gathers or window.rows_of(part.task, part.micro) < self.processes.count:
+            return task.losses(output, target)
+        outputs, own = self.processes.gather(output)
+        targets, _ = self.processes.gather(target)
+        return task.losses(outputs, targets)[own]
 
     def _forward(self, network: Network, batches: list[Batch], place: Place) -> tuple[Tensor, list[Tensor]]:
         """Return embeddings and outputs; the dropout masks depend only on `place`, not on the network."""
