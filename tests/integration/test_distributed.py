@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from tests.integration.test_resume import wait_for_steps
 from tests.integration.together import free_port, start_together, train_together
-from tests.tiny import recipe_content, write_recipe
+from tests.tiny import matches_task, recipe_content, write_recipe
 from weft.api import Quiet
 from weft.recipes.recipe import load_recipe, parse_recipe
 from weft.run import train_run
@@ -37,7 +37,16 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
     # steps of it unless eps is larger.
     smart = exact(tiny, penalties=["l1", "bregman", "bregman-weights"], optimizer={"eps": 1e-4})
     smart["tasks"]["paraphrase"]["regularizer"] = SMART
+    gathered = exact(tiny, optimizer={"accumulate": 2})
+    gathered["tasks"] |= {
+        "match": matches_task(tiny, loss={"name": "in-batch-negatives", "gather": True, "symmetric": True}),
+        "similarity": gathered["tasks"]["similarity"] | {"head": "cosine", "loss": {"name": "cosent", "gather": True}},
+    }
+    apart = exact(tiny, surgery="pcgrad")
+    apart["tasks"]["match"] = gathered["tasks"]["match"]
     return {
+        "gathered": gathered,
+        "gathered apart": apart,
         "sum": exact(tiny, schedule="max-size-cycle"),
         "uncertainty": exact(tiny, weighting={"name": "uncertainty", "lr": 0.01}, optimizer={"accumulate": 2}),
         "pcgrad": exact(tiny, surgery="pcgrad", log={"conflicts_every": 2}),
@@ -84,7 +93,17 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["sum", "uncertainty", "pcgrad", "logged", "one task at a time", "smart and penalties"]
+    "name",
+    [
+        "sum",
+        "gathered",
+        "gathered apart",
+        "uncertainty",
+        "pcgrad",
+        "logged",
+        "one task at a time",
+        "smart and penalties",
+    ],
 )
 def test_two_processes_equal_one(
     name: str, tiny: Path, together: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

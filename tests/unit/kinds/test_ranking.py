@@ -33,7 +33,9 @@ def test_recall_and_ndcg_equal_the_library() -> None:
     queries = {str(a): str(a) for a in TARGETS[rows, 0]}
     corpus = {str(c): str(c) for c in TARGETS[rows, 1]}
     relevant = {a: {str(c) for b, c in TARGETS if str(b) == a} for a in queries}
-    known = dict(zip(map(str, TARGETS[:, 0]), first, strict=True)) | dict(zip(map(str, TARGETS[:, 1]), second, strict=True))
+    known = dict(zip(map(str, TARGETS[:, 0]), first, strict=True)) | dict(
+        zip(map(str, TARGETS[:, 1]), second, strict=True)
+    )
 
     class Given(SentenceTransformer):
         def __init__(self) -> None:
