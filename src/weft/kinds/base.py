@@ -180,6 +180,11 @@ class Kind(ABC):
     def no_answer(self) -> Answer:
         """Return the answer for a skipped row."""
 
+    def relevance(self, labels: "Labels", answer: Answer) -> float | None:  # noqa: ARG002
+        """Return how well the two texts of a row match, by which documents are ranked; None if an answer has no such
+        number."""
+        return None
+
     @abstractmethod
     def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:
         """Return names and types of the columns of a prediction file."""
