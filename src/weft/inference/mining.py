@@ -290,7 +290,7 @@ class KnownMatches:
 
     def hidden(self, rows: range) -> tuple[Rows, Rows]:
         asked = self.first[rows.start : rows.stop]
-        starts, ends = (np.searchsorted(self.sorted, asked, side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+        starts, ends = (np.searchsorted(self.sorted, asked, side=side) for side in ("left", "right"))
         at = np.repeat(np.arange(len(rows)), ends - starts)
         within = np.arange(len(at)) - np.repeat(np.cumsum(ends - starts) - (ends - starts), ends - starts)
         matches = self.stands[self.order[np.repeat(starts, ends - starts) + within]]

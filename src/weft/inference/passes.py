@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -99,7 +100,8 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
     """
     task = network.task(dataset.task)
     kind = dataset.labels.kind
-    predictions = points = np.empty(0)
+    predictions: NDArray[Any] = np.empty(0)
+    points = np.empty(0)
     axes: Axes | None = None
     loss = 0.0
     with _at_rest(network):

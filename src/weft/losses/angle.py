@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.kinds.labels import Labels
-from weft.losses.graded import GradedOptions, GradedPairs
+from weft.losses.graded import GradedOptions, GradedPairs, require_graded
 from weft.nn.heads.base import Bounds
 
 
@@ -34,5 +34,5 @@ class AngleConfig(GradedOptions):
     name: Literal["angle"] = "angle"
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> Angle:
-        self.require_graded(labels, task, bounds, 'unit vectors (head = "vectors")')
+        require_graded(self.name, labels, task, bounds, 'unit vectors (head = "vectors")')
         return Angle(self.scale, labels, gather=self.gather)

@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor
 
 from weft.kinds.labels import Labels
-from weft.losses.graded import GradedOptions, GradedPairs
+from weft.losses.graded import GradedOptions, GradedPairs, require_graded
 from weft.nn.heads.base import Bounds
 
 
@@ -23,5 +23,5 @@ class CoSentConfig(GradedOptions):
     name: Literal["cosent"] = "cosent"
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> CoSent:
-        self.require_graded(labels, task, bounds, 'a cosine (head = "cosine")')
+        require_graded(self.name, labels, task, bounds, 'a cosine (head = "cosine")')
         return CoSent(self.scale, labels, gather=self.gather)

@@ -48,9 +48,10 @@ class GradedOptions(LossOptions):
     gather: bool = False
     """Whether the rows of all processes form one batch. Defaults to pairs of rows of the same process only."""
 
-    def require_graded(self, labels: Labels, task: str, bounds: Bounds, expected: str) -> None:
-        """Raise UserError unless labels are numbers and the head outputs cosines or unit vectors."""
-        if not labels.kind.has_numbers:
-            raise refuse(str(self.name), labels, task, "a regression")
-        if bounds != (-1.0, 1.0):
-            raise refuse_bounds(str(self.name), bounds, task, expected)
+
+def require_graded(name: str, labels: Labels, task: str, bounds: Bounds, expected: str) -> None:
+    """Raise UserError unless labels are numbers and the head outputs cosines or unit vectors."""
+    if not labels.kind.has_numbers:
+        raise refuse(name, labels, task, "a regression")
+    if bounds != (-1.0, 1.0):
+        raise refuse_bounds(name, bounds, task, expected)

@@ -97,7 +97,7 @@ class TaskConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_the_kind(cls, values: Any) -> Any:
-        kind = KINDS.get(values.get("kind")) if isinstance(values, dict) else None
+        kind = KINDS.get(str(values.get("kind"))) if isinstance(values, dict) else None
         if kind is None or not kind.defaults:
             return values
         data = values.get("data", {})
