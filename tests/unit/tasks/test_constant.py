@@ -8,6 +8,7 @@ from weft.losses import LossConfig
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
+from weft.losses.in_batch_negatives import InBatchNegativesConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.nn.heads.base import Bounds
 from weft.tasks.constant import constant_loss, scale_notes
