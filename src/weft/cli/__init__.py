@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from weft.cli import (
+    add,
     check,
+    compare,
     demo,
     embed,
     evaluate,
@@ -17,6 +19,7 @@ from weft.cli import (
     probe,
     prune,
     recipes,
+    remove,
     report,
     serve,
     sharing,
@@ -42,6 +45,9 @@ COMMANDS = (
     demo,
     train,
     evaluate,
+    compare,
+    add,
+    remove,
     predict,
     embed,
     mine,

@@ -66,6 +66,9 @@ class DataConfig(Config):
     """Personal data to mask in all texts before anything else reads them: email, phone, number, link."""
     on_bad_rows: Literal["stop", "skip"] = "stop"
     """Handling of rows with an unusable text or label. Skipped rows are counted and reported."""
+    on_blank: Literal["skip", "error"] | None = None
+    """Handling of rows with a blank label cell: skip (the task does not ask about the row) or error. Defaults to skip.
+    In a multilabel task with one column, a blank cell means that no label applies; with `on_blank`, only `[]` does."""
     quoting: Quoting = "auto"
     """csv and tsv: "csv" if quotes enclose fields, "none" if quotes are part of the texts. Defaults to "auto": detected
     on the whole file, with the other rule for rows that only it can read."""
@@ -105,9 +108,10 @@ class DataConfig(Config):
         return self
 
     @model_validator(mode="after")
-    def _map_needs_labels(self) -> "DataConfig":
-        if self.label_map and not self.label:
-            raise ValueError("`label_map` renames labels, but there is no label column; leave it out")
+    def _rules_need_labels(self) -> "DataConfig":
+        for key in ("label_map", "on_blank"):
+            if getattr(self, key) and not self.label:
+                raise ValueError(f"`{key}` is about labels, but there is no label column; leave it out")
         return self
 
     @property

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence
+from weft.data.sources import TextSource, find_sources
 from weft.evaluation.scoring import Evaluation, scored
 from weft.inference.engine import Engine
-from weft.inference.passes import run_over
+from weft.inference.joint import Ask
+from weft.inference.passes import Scored, run_over
 from weft.kinds.truth import Predictions
 from weft.tasks.network import Network
 
@@ -21,32 +23,47 @@ def evaluate(
     engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
 ) -> Evaluation:
     """Score every task on a split; the first of its `metrics` counts in the overall score."""
-    predictions = {name: _answers(engine, dataset) for name, dataset in datasets.items()}
-    return scored(step, datasets, metrics, predictions)
+    predictions: dict[str, Predictions] = {}
+    for source in find_sources(datasets):
+        predictions |= _answers(engine, source)
+    return scored(step, datasets, metrics, {name: predictions[name] for name in datasets})
 
 
-def _answers(engine: Engine, dataset: Dataset) -> Predictions:
-    """Predict a dataset part by part, so that only the predictions stay in memory."""
-    found: NDArray[Any] | None = None
+def _answers(engine: Engine, source: TextSource) -> dict[str, Predictions]:
+    """Predict the rows of a source part by part, so that only the predictions stay in memory."""
+    found: dict[str, NDArray[Any]] = {}
+    for where, rows in source.parts():
+        places = {name: place[where] for name, place in source.places.items()}
+        asked = {name: own for name, place in places.items() if len(own := np.flatnonzero(place >= 0))}
+        asks = {name: _asks(source.datasets[name], [rows[i] for i in own]) for name, own in asked.items()}
+        values = iter(engine.together([ask for own in asks.values() for ask in own]))
+        for name, own in asks.items():
+            sides = [next(values) for _ in own]
+            answers = sides[0] if len(sides) == 1 else np.stack(sides, axis=1)
+            if name not in found:
+                found[name] = np.empty((len(source.datasets[name]), *answers.shape[1:]), dtype=answers.dtype)
+            found[name][places[name][asked[name]]] = answers
+    return {name: _ranked(source.datasets[name], own) for name, own in found.items()}
+
+
+def _asks(dataset: Dataset, rows: Sequence[Sequence[TokenSequence]]) -> list[Ask]:
+    """Ask for predictions; for a kind that ranks rows, for the vectors of both texts."""
+    if not dataset.labels.kind.ranks:
+        return [Ask(dataset.task, rows)]
+    return [Ask(dataset.task, [[row[side]] for row in rows], vectors=True) for side in (0, 1)]
+
+
+def _ranked(dataset: Dataset, found: NDArray[Any]) -> Predictions:
     kind = dataset.labels.kind
-    for where, rows in dataset.parts():
-        answers = _pair_vectors(engine, dataset.task, rows) if kind.ranks else engine.answers(dataset.task, rows)
-        if found is None:
-            found = np.empty((len(dataset), *answers.shape[1:]), dtype=answers.dtype)
-        found[where] = answers
-    assert found is not None, "a dataset has at least one row"
     return kind.ranked(found[:, 0], found[:, 1], dataset.targets) if kind.ranks else found
-
-
-def _pair_vectors(engine: Engine, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float32]:
-    """[n, 2, width] the vectors of both texts of each row"""
-    sides = np.split(engine.vectors(task, [row[side] for side in (0, 1) for row in rows]), 2)
-    return np.stack(sides, axis=1)
 
 
 def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
     """Evaluate during training, including each task's loss and the 2D projection of its vectors."""
-    seen = {name: run_over(network, dataset, device) for name, dataset in datasets.items()}
+    seen: dict[str, Scored] = {}
+    for source in find_sources(datasets):
+        seen |= run_over(network, source, device)
+    seen = {name: seen[name] for name in datasets}
     metrics = {name: network.task(name).metrics for name in datasets}
     found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})
     losses = {name: one.loss for name, one in seen.items()}

@@ -1,6 +1,6 @@
 """Joint inference for several requests: tasks may be mixed, and each distinct sequence is encoded once."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.readings import TokenSequence, pack
-from weft.inference.passes import by_length, without_repeats
-from weft.tasks.network import Network, tokens_read
+from weft.data.readings import TokenSequence
+from weft.inference.passes import pooled, without_repeats
+from weft.tasks.network import Network
 
 Values = NDArray[np.float64] | NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -55,7 +55,7 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
     """Run the asks with the PyTorch network in eval mode. Tasks of all readings share one packed pass."""
     assert not network.training, "a network that answers does not drop anything out"
     distinct, places = lay_out(asks)
-    found = _vectors(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
+    found = pooled(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
 
     def answer(task: str, where: Places) -> Values:
         values: Values = network.task(task).read([found[task][side] for side in _columns(where)]).double().cpu().numpy()
@@ -70,19 +70,3 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
 
 def _columns(where: Places) -> list[Tensor]:
     return [torch.from_numpy(np.ascontiguousarray(column)) for column in where.T]
-
-
-def _vectors(
-    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
-) -> dict[str, Tensor]:
-    """Return [n, width] vectors for each task, from its own pooling."""
-    first_only = all(network.task(name).pooling.first_only for name in tasks)
-    widths = {name: network.task(name).pooling.width for name in tasks}
-    dtype = network.body.embeddings.tokens.weight.dtype
-    found = {name: torch.empty(len(sequences), width, dtype=dtype, device=device) for name, width in widths.items()}
-    for group in by_length(sequences):
-        encoded = pack([sequences[i] for i in group]).to(device)
-        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
-        for name, vectors in found.items():
-            vectors[torch.tensor(group, device=device)] = network.task(name).vectors(hidden, encoded)
-    return found

@@ -1,6 +1,6 @@
 """Forward passes over many rows without training: large batches, no dropout, each distinct text encoded once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,9 @@ from torch import Tensor
 
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
+from weft.data.sources import TextSource
 from weft.evaluation.plane import Axes, Plane, principal_axes
+from weft.foundation.values import Rows
 from weft.tasks.network import Network, tokens_read
 from weft.tasks.task import Task
 
@@ -57,15 +59,25 @@ def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSeque
 def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device) -> Tensor:
     """Return [n, width] pooled vectors in the order of `sequences`. Equal sequences are encoded once."""
     distinct, places = without_repeats(sequences)
-    found: Tensor | None = None
-    for group in by_length(distinct):
-        encoded = pack([distinct[i] for i in group]).to(device)
-        pooled = task.vectors(network.body(encoded, tokens_read([encoded], [task.pooling.first_only])), encoded)
-        if found is None:
-            found = pooled.new_empty(len(distinct), pooled.shape[1])
-        found[torch.tensor(group, device=device)] = pooled
-    assert found is not None, "callers never ask for no rows"
-    return found[torch.tensor(places, device=device)]
+    return pooled(network, [task.name], distinct, device)[task.name][torch.tensor(places, device=device)]
+
+
+def pooled(
+    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
+) -> dict[str, Tensor]:
+    """Return [n, width] vectors for each task, from its own pooling. A sequence goes through the body once."""
+    first_only = all(network.task(name).pooling.first_only for name in tasks)
+    found: dict[str, Tensor] = {}
+    for group in by_length(sequences):
+        encoded = pack([sequences[i] for i in group]).to(device)
+        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
+        where = torch.tensor(group, device=device)
+        for name in tasks:
+            own = network.task(name).vectors(hidden, encoded)
+            if name not in found:
+                found[name] = own.new_empty(len(sequences), own.shape[1])
+            found[name][where] = own
+    return found
 
 
 @torch.no_grad()
@@ -92,35 +104,58 @@ class Scored:
     """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|"""
 
 
-@torch.no_grad()
-def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored:
-    """Compute predictions, loss and projected vectors of every row in one pass.
+class _Scorer:
+    """Collects the results of one task, part by part.
 
     The plane's axes come from the first part of a large dataset: all vectors would need more memory than the model.
     """
-    task = network.task(dataset.task)
-    kind = dataset.labels.kind
-    predictions: NDArray[Any] = np.empty(0)
-    points = np.empty(0)
-    axes: Axes | None = None
-    loss = 0.0
+
+    def __init__(self, task: Task, dataset: Dataset) -> None:
+        self.task = task
+        self.dataset = dataset
+        self.kind = dataset.labels.kind
+        self.predictions: NDArray[Any] = np.empty(0)
+        self.points = np.empty(0)
+        self.axes: Axes | None = None
+        self.loss = 0.0
+
+    def add(self, rows: Rows, sides: list[Tensor]) -> None:
+        """Add some rows of the data set, given one tensor [n, width] of row vectors, or two for a bi reading."""
+        output = self.task.outputs(sides)
+        target = torch.from_numpy(self.dataset.targets[rows]).to(output.device)
+        self.loss += float(self.task.losses_apart(output, target).double().sum())
+        read = pair_vectors(sides) if self.kind.ranks else self.task.loss.read(output).double().cpu().numpy()
+        vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
+        if self.axes is None:
+            self.axes = principal_axes(vectors)
+            self.predictions = np.empty((len(self.dataset), *read.shape[1:]), dtype=read.dtype)
+            self.points = np.empty((len(self.dataset), 2))
+        self.predictions[rows], self.points[rows] = read, self.axes.points(vectors)
+
+    def scored(self) -> Scored:
+        assert self.axes is not None, "a dataset has at least one row"
+        plane = Plane(self.points, self.axes.explained)
+        predictions = self.predictions
+        if self.kind.ranks:
+            predictions = self.kind.ranked(predictions[:, 0], predictions[:, 1], self.dataset.targets)
+        return Scored(predictions, self.loss / len(self.dataset), plane)
+
+
+@torch.no_grad()
+def run_over(network: Network, source: TextSource, device: torch.device) -> dict[str, Scored]:
+    """Compute predictions, loss and projected vectors of every row of every task of a source, in one pass."""
+    scorers = {name: _Scorer(network.task(name), dataset) for name, dataset in source.datasets.items()}
     with _at_rest(network):
-        for where, rows in dataset.parts():
-            sides = _sides(network, dataset.task, rows, device)
-            output = task.outputs(sides)
-            target = torch.from_numpy(dataset.targets[where]).to(device)
-            loss += float(task.losses_apart(output, target).double().sum())
-            read = pair_vectors(sides) if kind.ranks else task.loss.read(output).double().cpu().numpy()
-            vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
-            if axes is None:
-                axes = principal_axes(vectors)
-                predictions = np.empty((len(dataset), *read.shape[1:]), dtype=read.dtype)
-                points = np.empty((len(dataset), 2))
-            predictions[where], points[where] = read, axes.points(vectors)
-    assert axes is not None, "a dataset has at least one row"
-    if kind.ranks:
-        predictions = kind.ranked(predictions[:, 0], predictions[:, 1], dataset.targets)
-    return Scored(predictions, loss / len(dataset), Plane(points, axes.explained))
+        for where, rows in source.parts():
+            distinct, places = without_repeats(_flat(rows))
+            sides = torch.tensor(places, device=device).split(len(rows))
+            for name, vectors in pooled(network, list(scorers), distinct, device).items():
+                place = source.places[name][where]
+                asked = np.flatnonzero(place >= 0)
+                if len(asked):
+                    chosen = torch.from_numpy(asked).to(device)
+                    scorers[name].add(place[asked], [vectors[side[chosen]] for side in sides])
+    return {name: scorer.scored() for name, scorer in scorers.items()}
 
 
 def pair_vectors(sides: Sequence[Tensor]) -> NDArray[np.float32]:
@@ -141,5 +176,9 @@ def _at_rest(network: Network) -> Iterator[None]:
 
 def _sides(network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device) -> list[Tensor]:
     """Return one tensor [n, width] of row vectors, or two for a bi reading."""
-    flat = [row[side] for side in range(len(rows[0])) for row in rows]
-    return list(vectors(network, network.task(name), flat, device).split(len(rows)))
+    return list(vectors(network, network.task(name), _flat(rows), device).split(len(rows)))
+
+
+def _flat(rows: Sequence[Sequence[TokenSequence]]) -> list[TokenSequence]:
+    """All first sequences, then all second ones."""
+    return [row[side] for side in range(len(rows[0])) for row in rows]

@@ -1,5 +1,6 @@
 """The modules of one task on top of the shared body."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -69,12 +70,12 @@ class Task(nn.Module):
         """the primary metric, which counts in the overall score"""
         return self.metrics[0]
 
-    def vectors(self, hidden: tuple[Tensor, ...], encoded: Encoded) -> Tensor:
+    def vectors(self, hidden: Sequence[Tensor], encoded: Encoded) -> Tensor:
         """[n, width] pooled vectors from the hidden states of all layers"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
         return pooled
 
-    def padded_vectors(self, hidden: tuple[Tensor, ...], mask: Tensor) -> Tensor:
+    def padded_vectors(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
         """[n, width] pooled vectors from padded hidden states, for export"""
         pooled: Tensor = self.pooling.padded(self.layer(hidden), mask)
         return pooled
@@ -96,7 +97,7 @@ class Task(nn.Module):
         parts = zip(output.split(size), target.split(size), strict=True)
         return torch.cat([self.losses(*part) for part in parts])
 
-    def forward(self, hidden: list[tuple[Tensor, ...]], texts: tuple[Encoded, ...]) -> Tensor:
+    def forward(self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...]) -> Tensor:
         """[n, k]; `hidden` and `texts` have one entry, or two for a bi reading."""
         return self.outputs([self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)])
 
