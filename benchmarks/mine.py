@@ -3,15 +3,15 @@
     python benchmarks/mine.py [--sizes 100000 1000000] [--queries 4096] [--top-k 10] [--folder FOLDER]
     python benchmarks/mine.py --texts FILE --model RUN [--rows 20000]
 
-For each size, a process of its own searches the nearest of that many candidates for the first queries. Time per query
-times the size is the time of a whole search of the file against itself. Memory is the peak of the process. With
---texts, the pairs of `weft mine` on the distinct texts of a jsonl file (column `text`) are compared with those of
+For each size, a process of its own searches the nearest of that many candidates for the first queries. Processor
+time per query times the size is that of a whole search of the file against itself. Memory is the peak of the process.
+With --texts, the pairs of `weft mine` on the distinct texts of a jsonl file (column `text`) are compared with those of
 one large matrix of similarities.
 """
 
 import argparse
 import json
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,21 +31,23 @@ WIDTH = 384
 def write_vectors(path: Path, rows: int) -> None:
     """Random directions, written block by block."""
     draw = np.random.default_rng(0)
-    whole = np.lib.format.open_memmap(path, "w+", np.float32, (rows, WIDTH))
-    for start in range(0, rows, 10_000):
-        block = whole[start : start + 10_000]
-        block[:] = draw.standard_normal(block.shape, dtype=np.float32)
-    whole.flush()
+    with path.open("wb") as file:
+        head = {"descr": "<f4", "fortran_order": False, "shape": (rows, WIDTH)}
+        np.lib.format.write_array_header_1_0(file, head)
+        for start in range(0, rows, 10_000):
+            block = draw.standard_normal((min(10_000, rows - start), WIDTH), dtype=np.float32)
+            file.write(block.tobytes())
 
 
 def search(path: Path, queries: int, k: int) -> None:
     """One process: seconds and peak memory, as JSON."""
     vectors = VectorFile(path)
-    start = time.perf_counter()
+    start = time.process_time()
     for first in range(0, queries, QUERIES):
         nearest(vectors, range(first, min(first + QUERIES, queries)), vectors, k, Limits(hidden=itself))
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds = time.process_time() - start
+    # not getrusage, whose peak includes that of the process that started this one
+    peak = int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
     print(json.dumps({"candidates": len(vectors), "seconds": round(seconds, 1), "MB": round(peak)}))
 
 

@@ -36,9 +36,9 @@ def _answers(engine: Engine, source: TextSource) -> dict[str, Predictions]:
         places = {name: place[where] for name, place in source.places.items()}
         asked = {name: own for name, place in places.items() if len(own := np.flatnonzero(place >= 0))}
         asks = {name: _asks(source.datasets[name], [rows[i] for i in own]) for name, own in asked.items()}
-        values = iter(engine.together([ask for own in asks.values() for ask in own]))
-        for name, own in asks.items():
-            sides = [next(values) for _ in own]
+        values = iter(engine.together([ask for questions in asks.values() for ask in questions]))
+        for name, questions in asks.items():
+            sides = [next(values) for _ in questions]
             answers = sides[0] if len(sides) == 1 else np.stack(sides, axis=1)
             if name not in found:
                 found[name] = np.empty((len(source.datasets[name]), *answers.shape[1:]), dtype=answers.dtype)

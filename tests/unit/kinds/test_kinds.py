@@ -44,7 +44,9 @@ def test_labels_survive_being_saved(labels: Labels) -> None:
 
 
 def test_a_kind_that_does_not_exist() -> None:
-    with pytest.raises(ValidationError, match="Input should be 'classification', 'ordinal', 'multilabel' or 'regress"):
+    with pytest.raises(
+        ValidationError, match="Input should be 'classification', 'ordinal', 'multilabel', 'regression'"
+    ):
         TypeAdapter(Labels).validate_python({"kind": "poem"})
 
 
