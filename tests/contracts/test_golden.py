@@ -114,7 +114,7 @@ KIND_ROWS = {
         0.25,
         (None, 2, None),
     ),
-    "matches": KindRow(PAIRS, ["0 1", "2 1", "0 3 4"], [[0, 1], [2, 1], [0, 3, 4]], 0.25, (None, 0.25, None)),
+    "matches": KindRow(PAIRS, ["0 1", "2 1", "0 3", "4 5"], [[0, 1], [2, 1], [0, 3], [4, 5]], 0.25, (None, 0.25, None)),
 }
 
 # pooling: two sequences, [1 2], [3 4], [5 6] and [7 8] -> vectors
