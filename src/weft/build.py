@@ -15,13 +15,15 @@ from weft.data.remarks import remarks
 from weft.data.sources import find_sources
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
+from weft.evaluation.thresholds import DEFAULT, LEAST, few_rows
 from weft.foundation.components import require_made
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
+from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
-from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
+from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -32,6 +34,7 @@ from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
+from weft.tasks.task import Task
 from weft.training.distributed import SOLO, Processes
 from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
@@ -162,10 +165,11 @@ def assemble(
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
     for name, task in data.items():
-        network.task(name).loss.prepare(task.train.targets)
+        network.task(name).loss.observe(task.train.targets)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
+    notes += [note for name, task in data.items() for note in _threshold_notes(network.task(name), task.dev)]
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     notes = list(dict.fromkeys(notes))  # tasks of one source have the same notes about their file
@@ -186,9 +190,23 @@ def assemble(
         for name, task in data.items()
     }
     step = build_step(recipe, data, network, plan, where, constants, processes)
-    if not step.weighting.heeds_scale:
+    if not step.weighting.heeds_scale and mixes_tasks(plan):
         notes += scale_notes(constants, unfed)
     return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+
+
+def _threshold_notes(task: Task, dev: Dataset) -> list[str]:
+    """Labels whose thresholds cannot be tuned because too few dev rows have them, or lack them."""
+    if not task.tunes_thresholds:
+        return []
+    few = few_rows(Truth.of(dev.labels, dev.targets))
+    names = [name for name, kept in zip(dev.labels.kind.decisions(dev.labels.names), few, strict=True) if kept]
+    if not names:
+        return []
+    return [
+        f"tasks.{task.name}.thresholds: {', '.join(names)}: fewer than {LEAST} dev rows with the label or without it; "
+        f"the threshold stays {DEFAULT:g}"
+    ]
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:

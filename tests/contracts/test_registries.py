@@ -10,6 +10,7 @@ import pytest
 import weft
 from tests.contracts.registry import variants
 from weft import testing
+from weft.data.long_texts import LongTextsConfig
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.pooling import PoolingConfig
@@ -24,6 +25,7 @@ from weft.weighting import WeightingConfig
 
 SOURCE = Path(weft.__file__).parent
 REGISTRIES = {
+    "data/long_texts": LongTextsConfig,
     "losses": LossConfig,
     "penalties": PenaltyConfig,
     "regularizers": RegularizerConfig,

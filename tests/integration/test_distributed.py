@@ -45,9 +45,12 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
     }
     apart = exact(tiny, surgery="pcgrad")
     apart["tasks"]["match"] = gathered["tasks"]["match"]
+    windows = exact(tiny, surgery="pcgrad", max_length=8)  # some batches of a process have no long text
+    windows["tasks"]["sentiment"] |= {"long_texts": {"name": "windows", "pool": "attention"}, "regularizer": SMART}
     return {
         "gathered": gathered,
         "gathered apart": apart,
+        "windows": windows,
         "sum": exact(tiny, schedule="max-size-cycle"),
         "uncertainty": exact(tiny, weighting={"name": "uncertainty", "lr": 0.01}, optimizer={"accumulate": 2}),
         "pcgrad": exact(tiny, surgery="pcgrad", log={"conflicts_every": 2}),
@@ -104,6 +107,7 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
+        "windows",
         "sum",
         "gathered",
         "gathered apart",

@@ -99,7 +99,7 @@ class Dataset:
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""
         items = [(self.sequences(int(row)), int(row)) for row in rows]
-        items.sort(key=lambda item: [len(ids) for ids, _ in item[0]])
+        items.sort(key=lambda item: [len(side.ids) for side in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)
         order = np.array([row for _, row in items], dtype=np.int64)
         return Batch(
@@ -118,7 +118,7 @@ class Dataset:
         return self.reader.token_counts(self.text_lengths())
 
     def cut_rows(self) -> int:
-        """Return the number of rows truncated by `max_length`."""
+        """Return the number of rows that lose tokens because of `max_length`."""
         return int(self.reader.is_cut(self.text_lengths()).sum())
 
     def texts(self, row: int) -> list[str]:

@@ -241,7 +241,8 @@ def by_shares(output: Tensor, task: dict[str, Any]) -> Tensor:
 
 
 LOGITS: dict[str, Callable[[Tensor, dict[str, Any]], Tensor]] = {
-    **dict.fromkeys(("cross-entropy", "ordinal-log", "in-batch-negatives"), lambda output, _: output),
+    **dict.fromkeys(("cross-entropy", "ordinal-log", "focal", "logit-adjusted"), lambda output, _: output),
+    "in-batch-negatives": lambda cos, _: cos,
     **dict.fromkeys(("cosent", "angle"), lambda cos, task: in_range(cos.clamp(0, 1), task)),
     "binary-cross-entropy": by_questions,
     "mse": lambda output, task: in_range(output, task) if task["scaled"] else output,

@@ -5,7 +5,7 @@ from pathlib import Path
 from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
-from weft.export.source import ExportSource, own_code
+from weft.export.source import ExportSource, other_cut, own_code
 from weft.export.task_card import save_task_card
 from weft.export.tokenizer_file import save_tokenizer
 
@@ -15,13 +15,18 @@ BODY = "body"
 def write(source: ExportSource, folder: Path) -> Outcome:
     """Write `TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` opens."""
     outcome = Outcome()
-    outcome.each(source, folder, _save_task, own_code)
+    outcome.each(source, folder, _save_task, refusal)
     body, place = source.network.body, body_folder(source)
     (folder / place).mkdir()
     save_body(body, body.shape.layers, folder / place)
     save_tokenizer(source, folder / place, "cross")
     outcome.written["the body"] = f"{place}/: AutoModel"
     return outcome
+
+
+def refusal(source: ExportSource, name: str) -> str | None:
+    """Return why a task cannot be written and what to use instead, or None if it can."""
+    return own_code(source, name) or other_cut(source, name)
 
 
 def body_folder(source: ExportSource) -> str:

@@ -24,6 +24,8 @@ class Encoded:
     """[t] int64, 0 for the first text and 1 for the second"""
     lengths: tuple[int, ...]
     """n sequence lengths that sum to t"""
+    windows: tuple[int, ...] | None = None
+    """number of adjacent sequences that belong to each text; None if every text is one sequence"""
 
     @cached_property
     def runs(self) -> list[tuple[int, int]]:
@@ -47,9 +49,18 @@ class Encoded:
         """[t] position of each token in its sequence"""
         return torch.arange(len(self.ids), device=self.ids.device) - self.starts[self.owners]
 
+    @cached_property
+    def by_text(self) -> "Encoded":
+        """The sequences of each text as if they were its tokens: what pools token states then pools their vectors."""
+        nothing = torch.zeros(len(self.lengths), dtype=self.ids.dtype, device=self.ids.device)
+        return Encoded(nothing, nothing, self.windows or (1,) * len(self.lengths))
+
     @staticmethod
     def join(parts: Sequence["Encoded"]) -> "Encoded":
-        """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it."""
+        """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it.
+
+        The result is for the body, which does not ask which sequences are windows of one text.
+        """
         if len(parts) == 1:
             return parts[0]
         return Encoded(
@@ -59,7 +70,7 @@ class Encoded:
         )
 
     def to(self, device: torch.device) -> "Encoded":
-        return Encoded(self.ids.to(device), self.segments.to(device), self.lengths)
+        return Encoded(self.ids.to(device), self.segments.to(device), self.lengths, self.windows)
 
 
 Taken = slice | Tensor
@@ -145,7 +156,7 @@ class Batch:
     rows: Rows
     """[n] row numbers in the task's set, in the order of `target` and of every sequence list in `texts`"""
     texts: tuple[Encoded, ...]
-    """one entry, or two for a bi reading and one per hard negative; each has n sequences"""
+    """one entry, or two for a bi reading and one per hard negative; each has n texts"""
     target: Tensor
     """[n] class numbers or values, [n, labels] for multilabel, or [n, texts] numbers of texts for matches"""
 

@@ -12,10 +12,11 @@ from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence
 from weft.data.sources import TextSource, find_sources
 from weft.evaluation.scoring import Evaluation, scored
+from weft.evaluation.thresholds import tune
 from weft.inference.engine import Engine
 from weft.inference.joint import Ask
 from weft.inference.passes import Scored, run_over
-from weft.kinds.truth import Predictions
+from weft.kinds.truth import Predictions, Thresholds, Truth
 from weft.tasks.network import Network
 
 
@@ -58,13 +59,29 @@ def _ranked(dataset: Dataset, found: NDArray[Any]) -> Predictions:
     return kind.ranked(found[:, 0], found[:, 1], dataset.targets) if kind.ranks else found
 
 
-def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
-    """Evaluate during training, including each task's loss and the 2D projection of its vectors."""
+def evaluate_network(
+    network: Network,
+    datasets: Mapping[str, Dataset],
+    step: int,
+    device: torch.device,
+    thresholds: Mapping[str, Thresholds] | None = None,
+) -> Evaluation:
+    """Evaluate during training, including each task's loss and the 2D projection of its vectors.
+
+    `thresholds` by task are those to decide by. By default, tasks that tune their thresholds do so on these rows, and
+    their scores are cross-fitted.
+    """
     seen: dict[str, Scored] = {}
     for source in find_sources(datasets):
         seen |= run_over(network, source, device)
     seen = {name: seen[name] for name in datasets}
     metrics = {name: network.task(name).metrics for name in datasets}
-    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})
+    tuned = {
+        name: tune(Truth.of(dataset.labels, dataset.targets), metrics[name], seen[name].predictions)
+        for name, dataset in datasets.items()
+        if thresholds is None and network.task(name).tunes_thresholds
+    }
+    cuts = {name: own.cross_fitted for name, own in tuned.items()} if thresholds is None else thresholds
+    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()}, cuts)
     losses = {name: one.loss for name, one in seen.items()}
-    return replace(found, losses=losses, planes={name: one.plane for name, one in seen.items()})
+    return replace(found, losses=losses, planes={name: one.plane for name, one in seen.items()}, tuned=tuned)

@@ -33,7 +33,12 @@ class VectorFile:
             mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise UserError(f"{path}: is not a NumPy file ({error})") from None
-        if mapped.dtype != np.dtype("<f4") or len(mapped.shape) != 2 or not mapped.flags.c_contiguous or not mapped.size:
+        if (
+            mapped.dtype != np.dtype("<f4")
+            or len(mapped.shape) != 2
+            or not mapped.flags.c_contiguous
+            or not mapped.size
+        ):
             found = f"{mapped.dtype} of shape {list(mapped.shape)}"
             raise UserError(f"{path}: has {found}, expected vectors [n, width] of 32-bit floats, at least one")
         self.path = path

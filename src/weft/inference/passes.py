@@ -27,11 +27,11 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
     A longer sequence forms its own group.
     """
-    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i][0]))
+    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i].ids))
     group: list[int] = []
     total = 0
     for i in order:
-        length = len(sequences[i][0])
+        length = len(sequences[i].ids)
         if group and total + length > tokens:
             yield group
             group, total = [], 0
@@ -43,15 +43,14 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
 def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSequence], list[int]]:
     """Deduplicate sequences. Return the distinct ones and the index of every given sequence among them."""
-    numbers: dict[tuple[bytes, int], int] = {}
+    numbers: dict[tuple[bytes, int, int], int] = {}
     distinct: list[TokenSequence] = []
     places = []
-    for ids, of_second in sequences:
-        key = (ids.tobytes(), of_second)
-        if key not in numbers:
-            numbers[key] = len(distinct)
-            distinct.append((ids, of_second))
-        places.append(numbers[key])
+    for sequence in sequences:
+        place = numbers.setdefault(sequence.key, len(distinct))
+        if place == len(distinct):
+            distinct.append(sequence)
+        places.append(place)
     return distinct, places
 
 
@@ -85,7 +84,7 @@ def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
     """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
-    with _at_rest(network):
+    with at_rest(network):
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
         )
@@ -145,7 +144,7 @@ class _Scorer:
 def run_over(network: Network, source: TextSource, device: torch.device) -> dict[str, Scored]:
     """Compute predictions, loss and projected vectors of every row of every task of a source, in one pass."""
     scorers = {name: _Scorer(network.task(name), dataset) for name, dataset in source.datasets.items()}
-    with _at_rest(network):
+    with at_rest(network):
         for where, rows in source.parts():
             distinct, places = without_repeats(_flat(rows))
             sides = torch.tensor(places, device=device).split(len(rows))
@@ -164,7 +163,7 @@ def pair_vectors(sides: Sequence[Tensor]) -> NDArray[np.float32]:
 
 
 @contextmanager
-def _at_rest(network: Network) -> Iterator[None]:
+def at_rest(network: torch.nn.Module) -> Iterator[None]:
     """Set eval mode inside the context and restore the previous mode afterwards."""
     was_training = network.training
     network.eval()

@@ -12,8 +12,9 @@ from torch import Tensor
 from weft.kinds.base import Answer, Kind, Seen, Vectors
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels
+from weft.kinds.noise import Features, Folds, Suspects
 from weft.kinds.ranking import RANK, SIMILARITY, mrr, ndcg_at, rank_candidates, recall_at
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 
 class Matches(Kind):
@@ -34,7 +35,6 @@ class Matches(Kind):
     target_type = np.int64
     hub_task = "sentence-similarity"
     activation = "identity"
-    reading_code = ("print(logits[:, 0].tolist())",)
     defaults: ClassVar[Mapping[str, Any]] = {"reading": "bi", "head": "vectors", "data": {"label": ()}}
     ranks = True
 
@@ -95,7 +95,7 @@ class Matches(Kind):
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
         return (one - two).square()
 
-    def decide(self, predictions: Predictions) -> Predictions:
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> Predictions:  # noqa: ARG002
         return predictions
 
     def ranked(self, first: Vectors, second: Vectors, targets: Targets) -> Predictions:
@@ -122,6 +122,21 @@ class Matches(Kind):
         """Half of the absolute difference of the cosine similarities."""
         return np.asarray(np.abs(before - after) / 2)
 
+    def groups(self, labels: Labels, targets: Targets) -> NDArray[np.int64]:  # noqa: ARG002
+        """Put all rows into one group: there are no labels that could differ."""
+        return np.zeros(len(targets), dtype=np.int64)
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
+        """Nothing contradicts: a text may have any number of matches."""
+        return np.zeros(len(one), dtype=np.bool_)
+
+    def cross_predict(self, labels: Labels, targets: Targets, features: Features, folds: Folds) -> Predictions:  # noqa: ARG002
+        """Predict nothing: there are no labels to fit."""
+        return np.zeros(len(targets))
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:  # noqa: ARG002
+        return Suspects(np.zeros(len(targets), dtype=np.bool_), np.ones(len(targets)))
+
     @property
     def cell_type(self) -> pa.DataType:
         return pa.list_(pa.float64())
@@ -142,6 +157,9 @@ class Matches(Kind):
         if values.dtype.kind == "i":
             return "match"
         return f"rank {values[RANK]:,.0f}, similarity {values[SIMILARITY]:.2f}"
+
+    def reading_code(self, labels: Labels) -> list[str]:  # noqa: ARG002
+        return ["print(logits[:, 0].tolist())"]
 
     def describe_logits(self, labels: Labels) -> str:  # noqa: ARG002
         return "`logits` has one number for each row: the cosine similarity of the two texts."

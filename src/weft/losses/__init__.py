@@ -12,7 +12,9 @@ from weft.losses.cosent import CoSentConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
+from weft.losses.focal import FocalConfig
 from weft.losses.in_batch_negatives import InBatchNegativesConfig
+from weft.losses.logit_adjusted import LogitAdjustedConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.losses.ordinal_log import OrdinalLogConfig
 
@@ -25,7 +27,9 @@ LossConfig = Annotated[
     | OrdinalLogConfig
     | InBatchNegativesConfig
     | CoSentConfig
-    | AngleConfig,
+    | AngleConfig
+    | FocalConfig
+    | LogitAdjustedConfig,
     Field(discriminator="name"),
     Exchangeable(LossOptions),
 ]

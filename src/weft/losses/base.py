@@ -36,8 +36,8 @@ class Loss(nn.Module, ABC):
         self.outputs = outputs
         """number of head outputs per row; not used if the loss reads vectors"""
 
-    def prepare(self, targets: Targets) -> None:
-        """Get the targets of all train rows, before training."""
+    def observe(self, targets: Targets) -> None:
+        """Called once before training with the targets of the train rows, for losses that need all of them."""
 
     @abstractmethod
     def forward(self, output: Tensor, target: Tensor) -> Tensor:

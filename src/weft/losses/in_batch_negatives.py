@@ -35,10 +35,10 @@ class InBatchNegatives(Loss):
         self.symmetric = symmetric
         self.gathers = gather
         self.known: Tensor
-        """[m] sorted codes of all matches of the train rows; empty before `prepare`"""
+        """[m] sorted codes of all matches of the train rows; empty before `observe`"""
         self.register_buffer("known", torch.empty(0, dtype=torch.int64), persistent=False)
 
-    def prepare(self, targets: Targets) -> None:
+    def observe(self, targets: Targets) -> None:
         numbers = torch.from_numpy(np.asarray(targets, dtype=np.int64))
         self.known = _codes(numbers[:, 0], numbers[:, 1]).unique().to(self.known.device)
 

@@ -14,6 +14,7 @@ from weft.data.remarks import WARNING
 from weft.data.sources import find_sources
 from weft.foundation.values import Part, Window
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
@@ -38,7 +39,7 @@ class SplitFacts:
     cut: int
 
     def __str__(self) -> str:
-        cut = f", {self.cut:,} rows truncated" if self.cut else ""
+        cut = f", {self.cut:,} rows lose tokens" if self.cut else ""
         return (
             f"{self.task} {self.split}: {self.rows:,} rows; {self.labels}; "
             f"length: median {self.median_tokens} tokens, maximum {self.longest}{cut}"
@@ -62,6 +63,8 @@ class Findings:
     remarks: list[str]
     layouts: list[str]
     """how csv and tsv files are read, where it is unambiguous; ambiguous files get a remark"""
+    cuts: list[str]
+    """tasks whose train rows lose tokens, and what reading all of them would cost"""
 
     @property
     def questions(self) -> int:
@@ -70,6 +73,7 @@ class Findings:
 
     def lines(self) -> Iterator[str]:
         yield from (str(split) for split in self.splits)
+        yield from self.cuts
         yield from self.plan
         yield (
             f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps; on this machine roughly "
@@ -101,6 +105,7 @@ def examine(made: Assembly) -> Findings:
         gigabytes=estimate_memory(network, plan, tokens) / 1e9,
         remarks=made.notes,
         layouts=describe_layouts(data),
+        cuts=[said for task in data.values() if (said := describe_cuts(task.train, network.body.shape.positions))],
     )
 
 

@@ -17,6 +17,7 @@ from weft.losses.base import Loss
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
+from weft.nn.pooling.windows import build_window_pooling
 from weft.regularizers.base import Divergence, Regularizer
 from weft.tasks.config import TaskConfig
 
@@ -30,13 +31,15 @@ class TaskParts:
     pooling: Pooling
     head: Head
     loss: Loss
+    windows: Pooling
+    """pools the vectors of the windows of a text"""
     regularizer: Regularizer | None = None
     batch_size: int = 16
     """rows per forward pass in training"""
 
 
 class Task(nn.Module):
-    """layer -> pooling -> dropout -> head -> loss"""
+    """layer -> pooling -> (pooling of windows) -> dropout -> head -> loss"""
 
     def __init__(
         self,
@@ -47,14 +50,20 @@ class Task(nn.Module):
         dropout: float,
         metrics: tuple[str, ...],
         class_weights: Tensor | None = None,
+        tunes_thresholds: bool = False,
     ) -> None:
-        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training."""
+        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training.
+
+        `tunes_thresholds`: whether evaluations in training tune the decision thresholds.
+        """
         super().__init__()
         self.name = name
         self.labels = labels
         self.metrics = metrics
+        self.tunes_thresholds = tunes_thresholds
         self.layer = parts.layer
         self.pooling = parts.pooling
+        self.windows = parts.windows
         self.dropout = dropout
         self.head = parts.head
         self.loss = parts.loss
@@ -71,8 +80,10 @@ class Task(nn.Module):
         return self.metrics[0]
 
     def vectors(self, hidden: Sequence[Tensor], encoded: Encoded) -> Tensor:
-        """[n, width] pooled vectors from the hidden states of all layers"""
+        """[n, width] pooled vectors of all texts, from the hidden states of all layers"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
+        if encoded.windows is not None:
+            pooled = self.windows(pooled, encoded.by_text)
         return pooled
 
     def padded_vectors(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
@@ -138,8 +149,26 @@ def build_task(
     head = _build_head(config, shape)
     metrics = choose_metrics(labels, config.metrics, name)
     layer = build_layer(config.layer, body.shape.layers, name)
-    parts = TaskParts(layer, pooling, head, loss, regularizer, config.batch_size)
-    return Task(name, labels, parts, dropout=dropout, metrics=metrics, class_weights=class_weights)
+    windows = build_window_pooling(config.long_texts.pooled_by, pooling.width)
+    parts = TaskParts(layer, pooling, head, loss, windows, regularizer, config.batch_size)
+    return Task(
+        name,
+        labels,
+        parts,
+        dropout=dropout,
+        metrics=metrics,
+        class_weights=class_weights,
+        tunes_thresholds=_tunes_thresholds(name, config, labels),
+    )
+
+
+def _tunes_thresholds(name: str, config: TaskConfig, labels: Labels) -> bool:
+    if config.thresholds == "tuned" and not labels.kind.decisions(labels.names):
+        raise UserError(
+            f'tasks.{name}.thresholds: "tuned" is for multilabel and two classes, but the task has '
+            f"{labels.kind.counted(labels)}; leave it out"
+        )
+    return config.thresholds == "tuned"
 
 
 def _require_same_form(config: TaskConfig, loss: Loss, name: str) -> None:

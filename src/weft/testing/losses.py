@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
@@ -60,8 +62,11 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     shape = (ROWS, 2, WIDTH) if loss.reads_vectors else (ROWS, loss.outputs)
     drawn = low + (high - low) * torch.rand(shape, generator=generator)
     output = (F.normalize(drawn, dim=2) if loss.reads_vectors else drawn).requires_grad_()
-    target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
-    losses = loss(output, torch.from_numpy(target))
+    targets: NDArray[Any] = np.array(
+        [labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type
+    )
+    loss.observe(targets)
+    losses = loss(output, torch.from_numpy(targets))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
     require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")
     losses.sum().backward()

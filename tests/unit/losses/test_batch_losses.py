@@ -96,7 +96,7 @@ def test_matches_of_other_batches_are_known_in_training() -> None:
     given, numbers = vectors(2, 2), torch.tensor([[0, 1], [2, 3]])
     loss = InBatchNegativesConfig().build(Labels("matches"), "t", COSINE).train()
     free = loss(given, numbers)
-    loss.prepare(torch.tensor([[0, 1], [2, 3], [0, 3]]).numpy())  # another row says that 3 matches 0
+    loss.observe(torch.tensor([[0, 1], [2, 3], [0, 3]]).numpy())  # another row says that 3 matches 0
     bound = loss(given, numbers)
     assert bound[0] == 0
     assert free[0] > 0

@@ -10,7 +10,7 @@ from typing import Any
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.recipes.init.choices import Label, TextColumns, choose_kind, choose_labels, choose_texts
-from weft.recipes.init.defaults import OPTIMIZER, dev_fraction, run_settings, task_settings
+from weft.recipes.init.defaults import OPTIMIZER, SCHEDULE, dev_fraction, run_settings, task_settings
 from weft.recipes.init.profile import Profile, guess_encoding, profile
 
 TRAIN_WORDS, DEV_WORDS, TEST_WORDS = ("train", "training"), ("dev", "valid", "validation", "val"), ("test",)
@@ -37,7 +37,8 @@ def propose(files: Sequence[Path], out: Path, ask: Ask) -> str:
         *run_settings(min(rows)),
         "",
     ]
-    return "\n".join([*head, *blocks, *OPTIMIZER]) + "\n"
+    schedule = SCHEDULE if len(rows) > 1 else []
+    return "\n".join([*head, *blocks, *schedule, *OPTIMIZER]) + "\n"
 
 
 def _encoding_doubt(path: Path, encoding: str) -> str:
@@ -163,7 +164,7 @@ def _task(
     columns = [names[column] for column in label.columns]
     if columns:
         lines.append(f"label = {_toml(columns if len(columns) > 1 else columns[0])}   {_comment(label.why)}")
-    lines += [*bad, *_blank_labels(found, label)]
+    lines += [*bad, *(_blank_labels(found, label) if columns else [])]
     if doubts:
         lines += ["doubts = [   # `weft check` repeats these; delete each one when it is resolved"]
         lines += [*(f"    {_toml(doubt)}," for doubt in doubts), "]"]
