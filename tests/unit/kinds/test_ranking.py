@@ -121,5 +121,5 @@ def test_resamples_draw_anchors(name: str) -> None:
     assert form(twice) == pytest.approx((2 * alone[0] + alone[1]) / 3)
     assert np.isnan(form(np.array([0.0, 1, 0, 0, 0, 0, 0, 0])))
     one = resampled([name], truth, predictions, "x", 40)[name]
-    many = resampled_together(name, truth, [predictions], "x")[:40, 0]
+    many = resampled_together(name, [(truth, predictions)], "x")[:40, 0]
     np.testing.assert_allclose(one, many)
