@@ -67,7 +67,8 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFra
 
     try:
         labels = labels_of(files)
-        train, dev = files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels))
+        train = files.dataset("train", labels, training=True)
+        dev = _scored(recipe, files.dataset("dev", labels))
         return TaskData(labels, train, dev, None if task.data.unlabelled is None else files.open("unlabelled"))
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
@@ -193,7 +194,12 @@ def assemble(
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     constants = {
-        name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
+        name: constant_loss(
+            network.task(name).loss,
+            task.train.targets,
+            recipe.tasks[name].head.bounds,
+            recipe.tasks[name].batch_size,
+        )
         for name, task in data.items()
     }
     step = build_step(recipe, data, network, plan, where, constants, processes)

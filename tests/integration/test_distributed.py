@@ -17,7 +17,7 @@ from tests.exported import write_model
 from tests.integration.test_resume import wait_for_steps
 from tests.integration.together import free_port, start_together, train_together
 from tests.sourced import table_content, write_table
-from tests.tiny import recipe_content, write_recipe
+from tests.tiny import matches_task, recipe_content, write_recipe
 from weft.api import Quiet
 from weft.recipes.recipe import load_recipe, parse_recipe
 from weft.run import train_run
@@ -49,9 +49,18 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
     # steps of it unless eps is larger.
     smart = exact(tiny, penalties=["l1", "bregman", "bregman-weights"], optimizer={"eps": 1e-4})
     smart["tasks"]["paraphrase"]["regularizer"] = SMART
+    gathered = exact(tiny, optimizer={"accumulate": 2})
+    gathered["tasks"] |= {
+        "match": matches_task(tiny, loss={"name": "in-batch-negatives", "gather": True, "symmetric": True}),
+        "similarity": gathered["tasks"]["similarity"] | {"head": "cosine", "loss": {"name": "cosent", "gather": True}},
+    }
+    apart = exact(tiny, surgery="pcgrad")
+    apart["tasks"]["match"] = gathered["tasks"]["match"]
     windows = exact(tiny, surgery="pcgrad", max_length=8)  # some batches of a process have no long text
     windows["tasks"]["sentiment"] |= {"long_texts": {"name": "windows", "pool": "attention"}, "regularizer": SMART}
     return {
+        "gathered": gathered,
+        "gathered apart": apart,
         "windows": windows,
         "sum": exact(tiny, schedule="max-size-cycle"),
         "uncertainty": exact(tiny, weighting={"name": "uncertainty", "lr": 0.01}, optimizer={"accumulate": 2}),
@@ -112,6 +121,8 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         "windows",
         "sum",
+        "gathered",
+        "gathered apart",
         "uncertainty",
         "pcgrad",
         "logged",

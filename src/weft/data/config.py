@@ -19,6 +19,8 @@ def _column(value: Any) -> Any:
 def _label_columns(value: Any) -> Any:
     if isinstance(value, list | tuple):
         names = tuple(map(_column, value))
+        if not names:  # a kind without labels
+            return names
         if len(names) < 2 or len(set(map(str, names))) < len(names) or not all(isinstance(n, str) for n in names):
             raise ValueError(f"found {list(value)!r}, expected the names of at least two columns, each once")
         return names
@@ -27,7 +29,13 @@ def _label_columns(value: Any) -> Any:
     return _column(value)
 
 
+def _columns(value: Any) -> Any:
+    """Convert one column name to a list of names."""
+    return tuple(map(_column, value)) if isinstance(value, list | tuple) else (_column(value),)
+
+
 ColumnName = Annotated[str, BeforeValidator(_column)]
+ColumnNames = Annotated[tuple[str, ...], BeforeValidator(_columns)]
 LabelColumns = Annotated[str | tuple[str, ...], BeforeValidator(_label_columns)]
 
 
@@ -51,7 +59,10 @@ class DataConfig(Config):
     """Column of the second text. Required by the readings bi, cross and concat."""
     label: LabelColumns = "label"
     """Column of the label. For a multilabel task: a column of JSON lists or of labels separated by , ; or |, or a list
-    of columns of 0 and 1, one per label."""
+    of columns of 0 and 1, one per label. An empty list, the default of matches, if rows have no label."""
+    negative: ColumnNames = ()
+    """Column of a hard negative, or a list of columns, for matches: texts that do not match the first text. Read from
+    the train file only."""
     label_map: dict[str, str] | None = None
     """New names for labels: `{ "1" = "bad", "2" = "bad", "3" = "good" }`"""
     mask: tuple[MaskKind, ...] = ()
@@ -97,6 +108,13 @@ class DataConfig(Config):
             raise ValueError("`columns` names the columns of a file without a header; say `header = false` too")
         if len(set(self.columns)) < len(self.columns):
             raise ValueError(f"`columns` is {list(self.columns)}; expected every name once")
+        return self
+
+    @model_validator(mode="after")
+    def _rules_need_labels(self) -> "DataConfig":
+        for key in ("label_map", "on_blank"):
+            if getattr(self, key) and not self.label:
+                raise ValueError(f"`{key}` is about labels, but there is no label column; leave it out")
         return self
 
     @property

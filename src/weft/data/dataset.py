@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
-from weft.data.labels import FlagColumns, LabelColumn
+from weft.data.labels import FlagColumns, LabelColumn, TextNumbers
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import JoinedFile, TokenizedFile
 from weft.foundation.errors import UserError
@@ -19,12 +19,15 @@ from weft.kinds.labels import Labels
 from weft.kinds.truth import Predictions, Targets
 
 
-def text_columns(config: DataConfig, reader: Reader) -> list[str]:
-    """Return the names of the text columns that a reading uses."""
-    return [config.text] if reader.texts == 1 else [config.text, str(config.text2)]
+def text_columns(config: DataConfig, reader: Reader, *, training: bool = False) -> list[str]:
+    """Return the names of the text columns that a reading uses; hard negatives are for training only."""
+    columns = [config.text] if reader.texts == 1 else [config.text, str(config.text2)]
+    return [*columns, *config.negative] if training else columns
 
 
 def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
+    if not config.label:
+        return TextNumbers(file)
     require_columns(file.source, file.columns, list(config.label_columns))
     if isinstance(config.label, str):
         return LabelColumn(file, config.label, config.label_map, config.on_blank)
@@ -42,12 +45,17 @@ class Dataset:
         reader: Reader,
         labels: Labels,
         keep: Rows | None = None,
+        *,
+        training: bool = False,
     ) -> None:
-        """`keep` contains the rows of the file that belong to this split. Defaults to all rows."""
+        """`keep` contains the rows of the file that belong to this split. Defaults to all rows.
+
+        `training` includes the columns of hard negatives.
+        """
         self.task = task
         self.file = file
         self.reader = reader
-        self.columns = text_columns(config, reader)
+        self.columns = text_columns(config, reader, training=training)
         self.labels = labels
         column = label_column(config, file)
         targets, rows, blank = column.targets(labels, skip_bad_rows=config.on_bad_rows == "skip")
@@ -108,7 +116,7 @@ class Dataset:
     def sequences_at(self, index: int) -> list[TokenSequence]:
         """Return the sequences of any row of the file."""
         ids = [self.file.ids(column, index) for column in self.columns]
-        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
+        return self.reader.sequences(ids[0], *ids[1:])
 
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""

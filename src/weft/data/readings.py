@@ -68,12 +68,12 @@ class Reader:
         """Return a reader for single texts with the same maximum length, for embeddings."""
         return replace(self, reading="single")
 
-    def sequences(self, first: Ids, second: Ids | None) -> list[TokenSequence]:
-        """Return one entry per text that is encoded: two for bi, one otherwise."""
+    def sequences(self, first: Ids, second: Ids | None = None, *negatives: Ids) -> list[TokenSequence]:
+        """Return one entry per text that is encoded: two for bi and one per hard negative, one otherwise."""
         if self.reading in ("cross", "concat"):
             assert second is not None
             return [self._pair(first, second)]
-        sides = [first] if second is None or self.reading == "single" else [first, second]
+        sides = [first] if second is None or self.reading == "single" else [first, second, *negatives]
         return [self._alone(side) for side in sides]
 
     def token_counts(self, lengths: Sequence[Lengths]) -> Lengths:

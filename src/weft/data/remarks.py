@@ -69,5 +69,6 @@ def row_texts(dataset: Dataset) -> Iterator[tuple[str, ...]]:
     """Yield the texts of each row, chunk by chunk, so that a large file is never in memory as a whole."""
     wanted = np.zeros(len(dataset.file), dtype=bool)
     wanted[dataset.rows] = True
-    rows = zip(*(dataset.file.stream(name) for name in dataset.columns), strict=True)
+    columns = dataset.columns[: dataset.reader.texts]  # without hard negatives
+    rows = zip(*(dataset.file.stream(name) for name in columns), strict=True)
     return (texts for texts, is_wanted in zip(rows, wanted, strict=True) if is_wanted)

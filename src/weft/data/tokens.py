@@ -83,6 +83,11 @@ class TokenizedFile:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns that are tokenized."""
+        return list(self._tokens)
+
     def ids(self, column: str, row: int) -> Ids:
         """Return the token ids of one text, as a view into the file."""
         offsets, values = self._tokens[column][row // CHUNK]

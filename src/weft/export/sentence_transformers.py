@@ -12,6 +12,7 @@ from weft.export.tokenizer_file import save_tokenizer
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine
 from weft.nn.heads.linear import Linear
 from weft.nn.heads.mlp import Mlp
+from weft.nn.heads.vectors import UnitVectors
 from weft.nn.pooling.cls import Cls
 from weft.nn.pooling.max import Max
 from weft.nn.pooling.mean import Mean
@@ -62,7 +63,7 @@ def refusal(source: ExportSource, name: str) -> str | None:
 
 def save_sentence_transformer(source: ExportSource, name: str, folder: Path) -> None:
     """Write body and pooling. The head is omitted: this class returns vectors, compared by cosine similarity."""
-    angle = isinstance(source.task(name).head, Cosine | ReluCosine | ScaledCosine)
+    angle = isinstance(source.task(name).head, Cosine | ReluCosine | ScaledCosine | UnitVectors)
     settings = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine" if angle else None}
     _save_modules(source, name, folder, [], settings)
 
@@ -124,8 +125,8 @@ def _path(activation: type[nn.Module]) -> str:
 
 
 def _left_behind(source: ExportSource, name: str) -> str:
-    """Return a remark on a head that is not exported; empty for `Cosine`, which the library computes itself."""
-    if isinstance(source.task(name).head, Cosine):
+    """Return a remark on a head that is not exported; empty for cosines, which the library computes itself."""
+    if isinstance(source.task(name).head, Cosine | UnitVectors):
         return ""
     targets = "onnx" if own_code(source, name) else "transformers or onnx"
     return f" (vectors alone; its {source.config(name).head.name} head comes along with --to {targets})"

@@ -156,9 +156,9 @@ class Batch:
     rows: Rows
     """[n] row numbers in the task's set, in the order of `target` and of every sequence list in `texts`"""
     texts: tuple[Encoded, ...]
-    """one entry, or two for a bi reading; each has n texts"""
+    """one entry, or two for a bi reading and one per hard negative; each has n texts"""
     target: Tensor
-    """[n] class numbers or values, or [n, labels] for multilabel"""
+    """[n] class numbers or values, [n, labels] for multilabel, or [n, texts] numbers of texts for matches"""
     teacher: Tensor | None = None
     """[n, classes] probabilities or [n] numbers (on the training scale) that teachers predict; None without teachers"""
     labelled: Tensor | None = None
@@ -212,6 +212,10 @@ class Window:
         """the parts of each forward pass"""
         ordered = sorted(self.parts, key=lambda part: part.micro)
         return [list(group) for _, group in groupby(ordered, key=lambda part: part.micro)]
+
+    def rows_of(self, task: str, micro: int) -> int:
+        """Number of rows of a task in one forward pass."""
+        return sum(len(part.rows) for part in self.parts if (part.task, part.micro) == (task, micro))
 
     def count(self, task: str) -> int:
         """Number of rows of a task in the whole window, which its loss is averaged over."""

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset
+from weft.data.readings import TokenSequence
 from weft.data.sources import TextSource, find_sources
 from weft.evaluation.scoring import Evaluation, scored
 from weft.evaluation.thresholds import tune
@@ -35,16 +38,31 @@ def predict_rows(engine: Engine, dataset: Dataset) -> Predictions:
 
 def _answers(engine: Engine, source: TextSource) -> dict[str, Predictions]:
     """Predict the rows of a source part by part, so that only the predictions stay in memory."""
-    found: dict[str, Predictions] = {}
+    found: dict[str, NDArray[Any]] = {}
     for where, rows in source.parts():
         places = {name: place[where] for name, place in source.places.items()}
-        asked = {name: np.flatnonzero(place >= 0) for name, place in places.items()}
-        asks = [Ask(name, [rows[i] for i in own]) for name, own in asked.items() if len(own)]
-        for ask, answers in zip(asks, engine.together(asks), strict=True):
-            if ask.task not in found:
-                found[ask.task] = np.empty((len(source.datasets[ask.task]), *answers.shape[1:]))
-            found[ask.task][places[ask.task][asked[ask.task]]] = answers
-    return found
+        asked = {name: own for name, place in places.items() if len(own := np.flatnonzero(place >= 0))}
+        asks = {name: _asks(source.datasets[name], [rows[i] for i in own]) for name, own in asked.items()}
+        values = iter(engine.together([ask for questions in asks.values() for ask in questions]))
+        for name, questions in asks.items():
+            sides = [next(values) for _ in questions]
+            answers = sides[0] if len(sides) == 1 else np.stack(sides, axis=1)
+            if name not in found:
+                found[name] = np.empty((len(source.datasets[name]), *answers.shape[1:]), dtype=answers.dtype)
+            found[name][places[name][asked[name]]] = answers
+    return {name: _ranked(source.datasets[name], own) for name, own in found.items()}
+
+
+def _asks(dataset: Dataset, rows: Sequence[Sequence[TokenSequence]]) -> list[Ask]:
+    """Ask for predictions; for a kind that ranks rows, for the vectors of both texts."""
+    if not dataset.labels.kind.ranks:
+        return [Ask(dataset.task, rows)]
+    return [Ask(dataset.task, [[row[side]] for row in rows], vectors=True) for side in (0, 1)]
+
+
+def _ranked(dataset: Dataset, found: NDArray[Any]) -> Predictions:
+    kind = dataset.labels.kind
+    return kind.ranked(found[:, 0], found[:, 1], dataset.targets) if kind.ranks else found
 
 
 def evaluate_network(

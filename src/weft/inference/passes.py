@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -111,7 +112,9 @@ class _Scorer:
     def __init__(self, task: Task, dataset: Dataset) -> None:
         self.task = task
         self.dataset = dataset
-        self.predictions = self.points = np.empty(0)
+        self.kind = dataset.labels.kind
+        self.predictions: NDArray[Any] = np.empty(0)
+        self.points = np.empty(0)
         self.axes: Axes | None = None
         self.loss = 0.0
 
@@ -119,19 +122,22 @@ class _Scorer:
         """Add some rows of the data set, given one tensor [n, width] of row vectors, or two for a bi reading."""
         output = self.task.outputs(sides)
         target = torch.from_numpy(self.dataset.targets[rows]).to(output.device)
-        self.loss += float(self.task.losses(output, target).double().sum())
-        read = self.task.loss.read(output).double().cpu().numpy()
+        self.loss += float(self.task.losses_apart(output, target).double().sum())
+        read = pair_vectors(sides) if self.kind.ranks else self.task.loss.read(output).double().cpu().numpy()
         vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
         if self.axes is None:
             self.axes = principal_axes(vectors)
-            self.predictions = np.empty((len(self.dataset), *read.shape[1:]))
+            self.predictions = np.empty((len(self.dataset), *read.shape[1:]), dtype=read.dtype)
             self.points = np.empty((len(self.dataset), 2))
         self.predictions[rows], self.points[rows] = read, self.axes.points(vectors)
 
     def scored(self) -> Scored:
         assert self.axes is not None, "a dataset has at least one row"
         plane = Plane(self.points, self.axes.explained)
-        return Scored(self.predictions, self.loss / len(self.dataset), plane)
+        predictions = self.predictions
+        if self.kind.ranks:
+            predictions = self.kind.ranked(predictions[:, 0], predictions[:, 1], self.dataset.targets)
+        return Scored(predictions, self.loss / len(self.dataset), plane)
 
 
 @torch.no_grad()
@@ -149,6 +155,11 @@ def run_over(network: Network, source: TextSource, device: torch.device) -> dict
                     chosen = torch.from_numpy(asked).to(device)
                     scorers[name].add(place[asked], [vectors[side[chosen]] for side in sides])
     return {name: scorer.scored() for name, scorer in scorers.items()}
+
+
+def pair_vectors(sides: Sequence[Tensor]) -> NDArray[np.float32]:
+    """[n, 2, width] the vectors of both texts of each row, for kinds that rank rows"""
+    return torch.stack([side.float() for side in sides[:2]], dim=1).cpu().numpy()
 
 
 @contextmanager

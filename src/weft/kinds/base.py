@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weft.kinds.labels import Labels, Values
 
 Target = float | list[float]
+Vectors = NDArray[np.float32]
 Answer = tuple[str | list[str] | None, float, dict[str, float] | None]
 """label, score and probabilities of a `Prediction`"""
 
@@ -63,6 +64,10 @@ class Kind(ABC):
     """the task's name on the Hugging Face hub"""
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"]]
     """the function that turns exported logits into predictions"""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """task keys whose default differs for this kind; `data` has those of the data table"""
+    ranks: ClassVar[bool] = False
+    """whether rows are scored against each other, by `ranked`, instead of one by one"""
 
     # labels, as declared in recipes and found in files
 
@@ -72,8 +77,15 @@ class Kind(ABC):
 
     def check_columns(self, columns: int) -> None:
         """Raise ValueError if the kind does not support labels in this number of 0/1 columns."""
+        if columns == 0:
+            raise ValueError(f'`data.label` is empty, but kind = "{self.name}" needs a label column')
         if columns > 1:
             raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.name}"')
+
+    def check_texts(self, reading: str, negatives: int) -> None:  # noqa: ARG002
+        """Raise ValueError if the kind does not support a reading, or hard negatives in this number of columns."""
+        if negatives:
+            raise ValueError(f'`data.negative` needs kind = "matches", not "{self.name}"')
 
     @abstractmethod
     def find_labels(
@@ -169,6 +181,10 @@ class Kind(ABC):
         """
         return predictions
 
+    def ranked(self, first: Vectors, second: Vectors, targets: Targets) -> Predictions:
+        """[n, k] what metrics need, from the vectors [n, width] of both texts of all rows of a split."""
+        raise NotImplementedError(f"{self.name} scores rows one by one")
+
     @abstractmethod
     def majority(self, truth: Truth) -> Predictions:
         """Return the predictions of the majority-class baseline."""
@@ -190,6 +206,11 @@ class Kind(ABC):
     @abstractmethod
     def no_answer(self) -> Answer:
         """Return the answer for a skipped row."""
+
+    def relevance(self, labels: "Labels", answer: Answer) -> float | None:  # noqa: ARG002
+        """Return how well the two texts of a row match, by which documents are ranked; None if an answer has no such
+        number."""
+        return None
 
     @abstractmethod
     def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:

@@ -117,6 +117,13 @@ class Classification(ProbabilityKind):
         commonest = self.count(truth.targets, truth.classes).argmax()
         return np.tile(np.eye(truth.classes)[commonest], (len(truth), 1))
 
+    def relevance(self, labels: Labels, answer: Answer) -> float | None:
+        """Return the probability of the positive class of two; by default the second."""
+        _, _, probabilities = answer
+        if not labels.is_binary or probabilities is None:
+            return None
+        return probabilities[labels.positive or labels.names[1]]
+
     def constant_answer(self, labels: Labels, chosen: Targets, targets: Targets) -> str | None:
         seen = np.unique(chosen)
         return labels.names[int(seen[0])] if len(seen) == 1 and len(np.unique(targets)) > 1 else None

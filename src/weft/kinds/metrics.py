@@ -83,6 +83,10 @@ METRICS: dict[str, Metric] = {
         Metric("class-distance", "mean absolute difference of class numbers", _ANY, lower_is_better=True),
         Metric("pearson", "Pearson's correlation", _SIGNED, is_correlation=True),
         Metric("spearman", "Spearman's rank correlation", _SIGNED, is_correlation=True),
+        Metric("recall-at-1", "share of a first text's matches that rank first", title="recall@1"),
+        Metric("recall-at-10", "share of a first text's matches among the 10 nearest candidates", title="recall@10"),
+        Metric("mrr", "mean reciprocal rank of the best-ranked match"),
+        Metric("ndcg-at-10", "discounted cumulative gain of the 10 nearest, relative to the ideal", title="nDCG@10"),
         Metric("mse", "mean squared error, in the label's own units", _ANY, lower_is_better=True),
     )
 }

@@ -43,7 +43,8 @@ class Multilabel(ProbabilityKind):
     activation = "sigmoid"
 
     def check_columns(self, columns: int) -> None:
-        """Accept any number: one column per label is supported."""
+        """Accept one column, or one column per label."""
+        super().check_columns(min(columns, 1))
 
     def expected(self, labels: Labels) -> str:
         return f"any of {self.shown_names(labels)}"

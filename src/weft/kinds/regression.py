@@ -116,6 +116,9 @@ class Regression(Kind):
     def no_answer(self) -> Answer:
         return None, math.nan, None
 
+    def relevance(self, labels: Labels, answer: Answer) -> float:  # noqa: ARG002
+        return answer[1]
+
     def answer_columns(self, labels: Labels) -> list[tuple[str, pa.DataType]]:  # noqa: ARG002
         return [("score", pa.float64())]
 

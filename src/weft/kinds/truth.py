@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Targets = NDArray[np.float64] | NDArray[np.int64]
 Predictions = NDArray[np.float64]
-"""[n, classes] probabilities, or [n] numbers"""
+"""[n, classes] probabilities, [n] numbers, or [n, 3] similarities and ranks of matches"""
 Thresholds = NDArray[np.float64]
 """[decisions] probability above which the answer to a binary decision is yes; [n, decisions] one for each row"""
 
@@ -24,7 +24,7 @@ class Truth:
     kind: "Kind"
     """the kind of label"""
     targets: Targets
-    """[n] class numbers or numbers in the label's units, or [n, labels] for multilabel"""
+    """[n] class numbers or numbers in the label's units, [n, labels] for multilabel, or [n, texts] for matches"""
     classes: int = 0
     """number of classes or labels; 0 for a regression"""
     bounds: tuple[float, float] | None = None

@@ -49,7 +49,8 @@ class TaskConfig(Config):
     """One task: its data, reading, modules, loss and metrics."""
 
     kind: KindName
-    """Kind of the labels: one of several classes, one of several ordered classes, any number of labels, or a number."""
+    """Kind of the labels: one of several classes, one of several ordered classes, any number of labels, a number, or
+    matches: pairs of texts that belong together, without labels."""
     data: DataField = DataConfig()
     """Name of a preset, or a table with the files and columns. Rows given in Python need columns only, which default to
     `text` and `label`."""
@@ -65,12 +66,13 @@ class TaskConfig(Config):
     pooling: PoolingConfig = ClsConfig()
     """How the token states of a sequence become one vector."""
     head: HeadConfig = LinearConfig()
-    """Layers on top of the pooled vectors."""
+    """Layers on top of the pooled vectors. Defaults to linear, and to vectors for matches."""
     share_head: str | None = None
     """Name of a shared head. Tasks with the same name share one head; they need the same head, reading, pooling and
     number of labels. Defaults to a separate head."""
     loss: LossConfig | None = None
-    """Loss. Defaults to cross-entropy for classes, binary-cross-entropy for multilabel and mse for regression."""
+    """Loss. Defaults to cross-entropy for classes, binary-cross-entropy for multilabel, mse for regression and
+    in-batch-negatives for matches."""
     regularizer: RegularizerConfig | None = None
     """Term added to the loss of each row: smart or r-drop. Defaults to no regularizer."""
     batch_size: int = Field(default=16, ge=1)
@@ -101,9 +103,21 @@ class TaskConfig(Config):
     def _as_a_label(cls, value: Any) -> Any:
         return canonical(str(value)) if isinstance(value, str | int | float) else value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_the_kind(cls, values: Any) -> Any:
+        kind = KINDS.get(str(values.get("kind"))) if isinstance(values, dict) else None
+        if kind is None or not kind.defaults:
+            return values
+        data = values.get("data", {})
+        if isinstance(data, dict):
+            values = values | {"data": kind.defaults.get("data", {}) | data}
+        return {**kind.defaults, **values}
+
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
         kind = KINDS[self.kind]
+        kind.check_texts(self.reading, len(self.data.negative))
         kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
         return self

@@ -34,6 +34,8 @@ class TaskParts:
     windows: Pooling
     """pools the vectors of the windows of a text"""
     regularizer: Regularizer | None = None
+    batch_size: int = 16
+    """rows per forward pass in training"""
 
 
 class Task(nn.Module):
@@ -66,6 +68,7 @@ class Task(nn.Module):
         self.head = parts.head
         self.loss = parts.loss
         self.regularizer = parts.regularizer
+        self.batch_size = parts.batch_size
         self.divergence = Divergence(labels, parts.loss.read)
         """divergence of two outputs, for regularizers and output penalties"""
         self.class_weights: Tensor | None
@@ -89,9 +92,9 @@ class Task(nn.Module):
         return pooled
 
     def outputs(self, vectors: list[Tensor]) -> Tensor:
-        """[n, k] head outputs, from one vector per row, or two for a bi reading"""
+        """[n, k] head outputs, from one vector per row, or two and those of hard negatives for a bi reading"""
         dropped = drop_alike(vectors, self.dropout) if self.training else vectors
-        output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None)
+        output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None, *dropped[2:])
         return output
 
     def losses(self, output: Tensor, target: Tensor) -> Tensor:
@@ -103,6 +106,12 @@ class Task(nn.Module):
         """[n] distillation loss of each row, for teachers' predictions in the form of `read`"""
         student: Tensor = self.loss.read(output)
         return self.labels.kind.imitation(student, teacher.to(student.dtype), temperature)
+
+    def losses_apart(self, output: Tensor, target: Tensor) -> Tensor:
+        """[n] loss of each row of a whole split; a loss that sees the batch gets batches of the training size"""
+        size = self.batch_size if self.loss.sees_batch else len(output)
+        parts = zip(output.split(size), target.split(size), strict=True)
+        return torch.cat([self.losses(*part) for part in parts])
 
     def forward(self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...]) -> Tensor:
         """[n, k]; `hidden` and `texts` have one entry, or two for a bi reading."""
@@ -136,6 +145,7 @@ def build_task(
     require_made(config.pooling, pooling, Pooling, f"tasks.{name}.pooling")
     loss = config.chosen_loss.build(labels, name, config.head.bounds)
     require_made(config.chosen_loss, loss, Loss, f"tasks.{name}.loss")
+    _require_same_form(config, loss, name)
     regularizer = config.regularizer.build() if config.regularizer else None
     if config.regularizer:
         require_made(config.regularizer, regularizer, Regularizer, f"tasks.{name}.regularizer")
@@ -145,7 +155,7 @@ def build_task(
     metrics = choose_metrics(labels, config.metrics, name)
     layer = build_layer(config.layer, body.shape.layers, name)
     windows = build_window_pooling(config.long_texts.pooled_by, pooling.width)
-    parts = TaskParts(layer, pooling, head, loss, windows, regularizer)
+    parts = TaskParts(layer, pooling, head, loss, windows, regularizer, config.batch_size)
     return Task(
         name,
         labels,
@@ -164,6 +174,16 @@ def _tunes_thresholds(name: str, config: TaskConfig, labels: Labels) -> bool:
             f"{labels.kind.counted(labels)}; leave it out"
         )
     return config.thresholds == "tuned"
+
+
+def _require_same_form(config: TaskConfig, loss: Loss, name: str) -> None:
+    """Raise UserError if the loss reads vectors and the head gives something else, or the reverse."""
+    if loss.reads_vectors == config.head.gives_vectors:
+        return
+    wanted = 'head = "vectors"' if loss.reads_vectors else "a head with numbers as outputs, such as linear or cosine"
+    raise UserError(
+        f"tasks.{name}.head: found {config.head.name!r}, but the loss {config.chosen_loss.name!r} needs {wanted}"
+    )
 
 
 def _build_head(config: TaskConfig, shape: HeadShape) -> Head:

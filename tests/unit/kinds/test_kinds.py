@@ -18,6 +18,7 @@ from weft.kinds.metrics import METRICS, choose_metrics
 from weft.kinds.probability import ProbabilityKind
 from weft.kinds.truth import Predictions, Truth
 from weft.losses import LossConfig
+from weft.nn.heads import HeadConfig
 
 LABELS = {name: row.labels for name, row in KIND_ROWS.items()}
 every = pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
@@ -29,7 +30,7 @@ def targets_of(labels: Labels) -> np.ndarray:
 
 def answers_of(labels: Labels, rows: int = 4) -> Predictions:
     draw = np.random.default_rng(0)
-    if labels.kind.has_numbers:
+    if not labels.names:
         return draw.random(rows)
     answers = draw.random((rows, len(labels.names)))
     return answers / answers.sum(axis=1, keepdims=True) if labels.kind.has_one_class else answers
@@ -44,7 +45,9 @@ def test_labels_survive_being_saved(labels: Labels) -> None:
 
 
 def test_a_kind_that_does_not_exist() -> None:
-    with pytest.raises(ValidationError, match="Input should be 'classification', 'ordinal', 'multilabel' or 'regress"):
+    with pytest.raises(
+        ValidationError, match="Input should be 'classification', 'ordinal', 'multilabel', 'regression'"
+    ):
         TypeAdapter(Labels).validate_python({"kind": "poem"})
 
 
@@ -62,8 +65,8 @@ def test_an_answer_says_what_is_decided(labels: Labels) -> None:
     decided = kind.cells(kind.decide(labels.in_units(values)), labels.names)
     for row, value in enumerate(values):
         label, score, probabilities = kind.answer(labels, value)
-        assert label == (None if kind.has_numbers else decided[row])
-        assert score == pytest.approx(decided[row] if kind.has_numbers else max(value))
+        assert label == (decided[row] if labels.names else None)
+        assert score == pytest.approx(max(value) if labels.names else decided[row])
         assert list(probabilities or ()) == list(labels.names)
     assert [name for name, _ in kind.answer_columns(labels) if name.startswith("p_")] == [
         f"p_{n}" for n in labels.names
@@ -91,7 +94,8 @@ def test_defaults_and_metrics_exist(labels: Labels) -> None:
     kind = labels.kind
     assert set(kind.metrics) <= set(METRICS)
     assert choose_metrics(labels, None, "t") == kind.default_metrics
-    loss = TypeAdapter(LossConfig).validate_python(kind.default_loss).build(labels, "t", None)
+    head = TypeAdapter(HeadConfig).validate_python(kind.defaults.get("head", "linear"))
+    loss = TypeAdapter(LossConfig).validate_python(kind.default_loss).build(labels, "t", head.bounds)
     assert loss.outputs == (len(labels.names) or 1)
 
 
@@ -103,7 +107,7 @@ def test_every_metric_belongs_to_a_kind() -> None:
 def test_the_majority_answer_is_one_answer_for_all_rows(labels: Labels) -> None:
     truth = Truth.of(labels, targets_of(labels))
     answers = labels.kind.majority(truth)
-    assert answers.shape == answers_of(labels).shape
+    assert answers.shape == ((4, 3) if labels.kind.ranks else answers_of(labels).shape)
     assert (answers == answers[0]).all()
 
 
@@ -138,6 +142,7 @@ def test_what_each_kind_can_be_asked() -> None:
         "ordinal": (),
         "multilabel": LABELS["multilabel"].names,
         "regression": (),
+        "matches": (),
     }
     assert (two.kind.decisions(two.names), two.is_binary) == (("yes",), True)
     assert [name for name, labels in LABELS.items() if labels.limits is not None] == ["regression"]

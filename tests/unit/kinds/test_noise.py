@@ -66,7 +66,15 @@ def test_far_residuals_are_suspect() -> None:
     assert not suspicious_numbers(targets, targets).flagged.any()
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_matches_have_no_labels_that_could_be_wrong() -> None:
+    kind, pairs = KINDS["matches"], np.arange(20).reshape(10, 2)
+    predictions = kind.cross_predict(Labels("matches"), pairs, np.zeros((10, 2), np.float32), np.arange(10) % 5)
+    assert not kind.suspects(pairs, predictions).flagged.any()
+    assert not kind.differ(Labels("matches"), pairs, pairs[::-1]).any()
+    assert len(np.unique(kind.groups(Labels("matches"), pairs))) == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if not kind.ranks], ids=lambda kind: kind.name)
 def test_every_kind_finds_planted_errors(kind) -> None:  # type: ignore[no-untyped-def]
     labels = {
         "multilabel": Labels("multilabel", ("a", "b")),

@@ -125,6 +125,14 @@ def test_names_of_tasks_are_each_given_once(tmp_path: Path) -> None:
     assert list(proposal(path).tasks) == ["a-label", "a-label-2"]
 
 
+def test_two_texts_without_a_label_are_matches(tmp_path: Path) -> None:
+    lines = [f"{text}\tonce more {text}" for text, _ in rows(1)]
+    (task,) = proposal(write(tmp_path / "a.tsv", "question\tquestion2", lines)).tasks.values()
+    assert (task.kind, task.reading, task.data.text, task.data.text2) == ("matches", "bi", "question", "question2")
+    assert task.data.label == ()
+    assert "every row is taken for a match" in task.data.doubts[0]
+
+
 def test_several_files_take_turns(tmp_path: Path) -> None:
     """Tasks of different files have steps of their own; those of one file share rows and steps."""
     one, two = (

@@ -86,6 +86,9 @@ def _is_pair(one: str, other: str) -> bool:
 def choose_labels(found: Profile, texts: Sequence[str]) -> list[Label]:
     """Choose every column that can be a label, at least one. Columns of 0 and 1 become one multilabel task."""
     candidates = [column for column in found.columns.values() if column.name not in texts and column.could_be_label]
+    if not candidates and len(texts) == 2:
+        doubt = "no column looks like a label, so every row is taken for a match: two texts that belong together"
+        return [Label((), "matches", "", "two texts and no label", doubt)]
     if not candidates:
         raise UserError(f"{found.path}: no column looks like a label; the columns are {_quoted(found.columns)}")
     others = [column for column in candidates if not METADATA_WORDS & set(name_words(column.name))] or candidates

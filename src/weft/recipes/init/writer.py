@@ -149,7 +149,8 @@ def _task(
     bad: list[str],
 ) -> str:
     lines = [f"[tasks.{task}]", f'kind = "{label.kind}"   {_comment(label.why_kind)}']
-    lines += [*task_settings(pair=len(texts.columns) == 2), "", f"[tasks.{task}.data]"]
+    fixed = KINDS[label.kind].defaults.get("reading")
+    lines += [*task_settings(pair=len(texts.columns) == 2, fixed=fixed), "", f"[tasks.{task}.data]"]
     lines += [f"{split} = {_toml(_relative(path, base))}" for split, path in splits.items()]
     if "dev" not in splits:
         lines.append(dev_fraction(found.rows))
@@ -161,8 +162,9 @@ def _task(
     for key, column in zip(("text", "text2"), texts.columns, strict=False):
         lines.append(f"{key} = {_toml(names[column])}" + (f"   {_comment(texts.why)}" if key == "text" else ""))
     columns = [names[column] for column in label.columns]
-    lines.append(f"label = {_toml(columns if len(columns) > 1 else columns[0])}   {_comment(label.why)}")
-    lines += [*bad, *_blank_labels(found, label)]
+    if columns:
+        lines.append(f"label = {_toml(columns if len(columns) > 1 else columns[0])}   {_comment(label.why)}")
+    lines += [*bad, *(_blank_labels(found, label) if columns else [])]
     if doubts:
         lines += ["doubts = [   # `weft check` repeats these; delete each one when it is resolved"]
         lines += [*(f"    {_toml(doubt)}," for doubt in doubts), "]"]
