@@ -59,7 +59,8 @@ def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], de
     found: Tensor | None = None
     for group in by_length(distinct):
         encoded = pack([distinct[i] for i in group]).to(device)
-        pooled = task.vectors(network.body(encoded, tokens_read([encoded], [task.pooling.first_only])), encoded)
+        read = tokens_read([encoded], [task.pooling.first_only])
+        pooled = task.vectors(network.read(encoded, [(task.name, len(encoded.ids))], read), encoded)
         if found is None:
             found = pooled.new_empty(len(distinct), pooled.shape[1])
         found[torch.tensor(group, device=device)] = pooled

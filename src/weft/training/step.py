@@ -165,8 +165,9 @@ class Step:
 
     def _over_all_processes(self, totals: Totals) -> None:
         """Sum losses, tokens and gradients over processes; per-task gradients on the body are summed already."""
-        module: nn.Module = self.network.tasks if self.methods.keep_apart else self.network
-        self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
+        apart = self.methods.keep_apart
+        named = self.network.task_parameters() if apart else list(self.network.named_parameters())
+        self.processes.sum_gradients([p for _, p in named if p.requires_grad])
         tokens = totals.losses.new_tensor([totals.tokens], dtype=torch.float64)
         numbers = torch.cat([totals.losses.double(), totals.terms.double(), tokens])
         self.processes.sum(numbers)
