@@ -10,6 +10,7 @@ import pytest
 import weft
 from tests.contracts.registry import variants
 from weft import testing
+from weft.bodies.adapters import AdapterConfig
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.pooling import PoolingConfig
@@ -24,6 +25,7 @@ from weft.weighting import WeightingConfig
 
 SOURCE = Path(weft.__file__).parent
 REGISTRIES = {
+    "bodies/adapters": AdapterConfig,
     "losses": LossConfig,
     "penalties": PenaltyConfig,
     "regularizers": RegularizerConfig,
@@ -36,6 +38,7 @@ REGISTRIES = {
     "training/trainable.py": TrainableConfig,
 }
 CHECKS: dict[str, Callable[[Any], None]] = {
+    "bodies/adapters": testing.check_adapter,
     "losses": testing.check_loss,
     "penalties": testing.check_penalty,
     "regularizers": testing.check_regularizer,

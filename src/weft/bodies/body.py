@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from weft.bodies.adapters.base import AdaptedPass
+from weft.bodies.adapted import AdaptedPass
 from weft.bodies.layout import Packed, Padded, TokenLayout
 from weft.bodies.registry import FAMILIES
 from weft.bodies.shape import BodyShape

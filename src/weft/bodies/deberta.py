@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from weft.bodies.adapters.base import AdaptedLayer
+from weft.bodies.adapted import AdaptedLayer
 from weft.bodies.bert import EMBEDDINGS, LAYER
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import SHAPE_KEYS, Family, Names

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.adapters.base import PLAIN, AdaptedLayer
+from weft.bodies.adapted import PLAIN, AdaptedLayer
 from weft.bodies.dropout import Dropout
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import UNTYPED_KEYS, Family, Names

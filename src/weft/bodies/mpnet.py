@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.adapters.base import AdaptedLayer
+from weft.bodies.adapted import AdaptedLayer
 from weft.bodies.family import UNTYPED_KEYS, Classifier, Names
 from weft.bodies.layout import TokenLayout
 from weft.bodies.post_norm import Layer

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from weft.bodies.adapters.base import PLAIN, AdaptedLayer
+from weft.bodies.adapted import PLAIN, AdaptedLayer
 from weft.bodies.dropout import Dropout
 from weft.bodies.layout import TokenLayout
 from weft.bodies.shape import ACTIVATIONS, BodyShape

@@ -7,7 +7,8 @@ from itertools import islice
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.adapters.base import AdaptedPass, Adapter
+from weft.bodies.adapted import AdaptedPass
+from weft.bodies.adapters.base import Adapter
 from weft.bodies.body import Body
 from weft.foundation.values import Batch, Encoded
 from weft.tasks.task import Task

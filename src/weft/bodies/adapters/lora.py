@@ -58,20 +58,24 @@ class LoraLayer(LayerAdapter):
 
         B is block diagonal; its rows are zero for matrices that are not adapted.
         """
-        own = [getattr(self, matrix, None) for matrix in MATRICES[module]]
-        found = [one for one in own if isinstance(one, LowRank)]
+        own = self.separate(module)
+        found = [pair for pair in own if pair is not None]
         if len(own) == 1:
-            return found[0].a, found[0].b
-        rank, outputs = len(found[0].a), len(found[0].b)
-        rows, before = [], 0
-        for one in own:
-            if isinstance(one, LowRank):
-                after = rank * (len(found) - 1) - before
-                rows.append(F.pad(one.b, (before, after)))
-                before += rank
+            return found[0]
+        rank, rows = len(found[0][0]), []
+        before, width = 0, rank * len(found)
+        for pair in own:
+            if pair is None:
+                rows.append(found[0][1].new_zeros(len(found[0][1]), width))
             else:
-                rows.append(found[0].b.new_zeros(outputs, rank * len(found)))
-        return torch.cat([one.a for one in found]), torch.cat(rows)
+                rows.append(F.pad(pair[1], (before, width - rank - before)))
+                before += rank
+        return torch.cat([a for a, _ in found]), torch.cat(rows)
+
+    def separate(self, module: str) -> list[tuple[Tensor, Tensor] | None]:
+        """Return A and B of each matrix in a linear module; None for a matrix that is not adapted."""
+        own = [getattr(self, matrix, None) for matrix in MATRICES[module]]
+        return [(one.a, one.b) if isinstance(one, LowRank) else None for one in own]
 
     @torch.no_grad()
     def merge(self, layer: nn.Module) -> None:
@@ -112,7 +116,7 @@ class LoraConfig(AdapterOptions):
     @field_validator("matrices")
     @classmethod
     def _each_once(cls, matrices: Literal["all"] | tuple[Matrix, ...]) -> Literal["all"] | tuple[Matrix, ...]:
-        if not matrices or len(set(matrices)) < len(matrices):
+        if matrices != "all" and (not matrices or len(set(matrices)) < len(matrices)):
             raise ValueError(f"found {list(matrices)}, expected at least one matrix, each once")
         return matrices
 
