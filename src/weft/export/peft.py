@@ -64,10 +64,9 @@ def peft_content(adapter: Lora, body: Body) -> tuple[dict[str, Any], dict[str, T
         for module in sorted(layer.sites):
             theirs = table[f"layers.{number}.{module}"]
             factors = [layer.factors(module)] if len(theirs) == 1 else layer.separate(module)
-            for name, pair in zip(theirs, factors, strict=True):
-                if pair is None:
-                    continue
-                a, b = pair
+            for name, (a, b) in zip(theirs, factors, strict=True):
+                if not len(a):
+                    continue  # query, key or value is not adapted
                 ranks[name] = len(a)
                 tensors[f"{PREFIX}{name}.lora_A.weight"] = a.detach().contiguous()
                 tensors[f"{PREFIX}{name}.lora_B.weight"] = b.detach().contiguous()

@@ -54,35 +54,16 @@ class LoraLayer(LayerAdapter):
         return outputs + self.scale * F.linear(lowered, b)
 
     def factors(self, module: str) -> tuple[Tensor, Tensor]:
-        """Return A and B of the update of a whole linear module, `scale B A`, with the factors of its matrices stacked.
+        """Return A and B of the update of a whole linear module, `scale B A`: B is block diagonal in its matrices."""
+        pairs = self.separate(module)
+        return torch.cat([a for a, _ in pairs]), torch.block_diag(*(b for _, b in pairs))
 
-        B is block diagonal; its rows are zero for matrices that are not adapted.
-        """
-        own = self.separate(module)
-        found = [pair for pair in own if pair is not None]
-        if len(own) == 1:
-            return found[0]
-        rank, rows = len(found[0][0]), []
-        before, width = 0, rank * len(found)
-        for pair in own:
-            if pair is None:
-                rows.append(found[0][1].new_zeros(len(found[0][1]), width))
-            else:
-                rows.append(F.pad(pair[1], (before, width - rank - before)))
-                before += rank
-        return torch.cat([a for a, _ in found]), torch.cat(rows)
-
-    def separate(self, module: str) -> list[tuple[Tensor, Tensor] | None]:
-        """Return A and B of each matrix in a linear module; None for a matrix that is not adapted."""
+    def separate(self, module: str) -> list[tuple[Tensor, Tensor]]:
+        """Return A and B of each matrix in a linear module; of rank 0 for a matrix that is not adapted."""
         own = [getattr(self, matrix, None) for matrix in MATRICES[module]]
-        return [(one.a, one.b) if isinstance(one, LowRank) else None for one in own]
-
-    @torch.no_grad()
-    def merge(self, layer: nn.Module) -> None:
-        """Add the update to the weights of the layer, in place."""
-        for name in sorted(self.sites):
-            a, b = self.factors(name)
-            linear_module(layer, name).weight.add_(b @ a, alpha=self.scale)
+        found = next(one for one in own if isinstance(one, LowRank))
+        nothing = (found.a[:0], found.b[:, :0])
+        return [(one.a, one.b) if isinstance(one, LowRank) else nothing for one in own]
 
 
 class Lora(Adapter):
@@ -94,10 +75,13 @@ class Lora(Adapter):
         super().__init__([LoraLayer(config, layer) for layer in layers])
         self.config = config
 
+    @torch.no_grad()
     def merge(self, layers: Sequence[nn.Module]) -> None:
         for own, layer in zip(self.layers, layers, strict=True):
             assert isinstance(own, LoraLayer)
-            own.merge(layer)
+            for name in sorted(own.sites):
+                a, b = own.factors(name)
+                linear_module(layer, name).weight.add_(b @ a, alpha=own.scale)
 
 
 class LoraConfig(AdapterOptions):
