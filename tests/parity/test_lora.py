@@ -25,7 +25,6 @@ CASES = {name: (name, sizes) for name, sizes in SMALL.items()} | VARIANTS
 MATRICES: dict[str, Any] = {
     "default": {},
     "all": {"matrices": "all", "rank": 2, "alpha": 6.0},
-    "key": {"matrices": ["key"]},
 }
 LENGTHS = [5, 12, 1, 12, 40, 33]
 
