@@ -1,10 +1,12 @@
-"""What gradient surgery and SMART cost: seconds of a step on the same windows, one against the other.
+"""What gradient surgery, SMART and LoRA cost: seconds of a step on the same windows, one against the other.
 
     python benchmarks/methods_cost.py [--data-dir DIR] [--steps 10] [--rounds 3]
 
 pcgrad_vs_apart: PCGrad against the tasks' gradients kept apart and summed. pcgrad_vs_joint: against all tasks in one
-pass. smart_vs_plain: SMART on all tasks against the same step without. Lower is better. peak_mib is the memory of each
-side in a process of its own; what PCGrad adds should be its buffers, one gradient of the body for each task.
+pass. smart_vs_plain: SMART on all tasks against the same step without. lora_vs_full: a LoRA adapter for each task on a
+frozen body, all tasks in one pass, against training the whole body. lora_vs_passes: against the same adapters in one
+pass for each task. Lower is better. peak_mib is the memory of each side in a process of its own; what PCGrad adds
+should be its buffers, one gradient of the body for each task. optimizer_mib is the state of AdamW alone.
 """
 
 import argparse
@@ -18,18 +20,38 @@ from sides import Ratio, alternate, recipe_for, show
 from weft.build import assemble
 from weft.recipes.assembly import Assembly
 from weft.recipes.recipe import load_recipe
+from weft.training.trainable import set_trainable
 
 ABOUT = {
     "pcgrad_vs_apart": "seconds of a step against gradients kept apart and summed",
     "pcgrad_vs_joint": "seconds of a step against all tasks in one pass",
     "smart_vs_plain": "seconds of a step with SMART on all tasks against without",
+    "lora_vs_full": "seconds of a step with a LoRA adapter for each task against full fine-tuning",
+    "lora_vs_passes": "seconds of a step with these adapters in one pass against one pass for each task",
 }
 SIDES = {
     "joint": [],
     "apart": ["tasks.*.layer_factors={ layers = [0] }"],  # factors of one: kept apart, then summed
     "pcgrad": ["surgery=pcgrad"],
     "smart": ["tasks.*.regularizer=smart"],
+    "lora": ["adapter={ name = 'lora', per_task = true }"],
+    "lora-passes": ["adapter={ name = 'lora', per_task = true }"],
 }
+
+
+def built(side: str, options: argparse.Namespace) -> Assembly:
+    name, settings = recipe_for(options.data_dir)
+    made = assemble(load_recipe(name, settings=[*settings, *SIDES[side]], data_dir=options.data_dir))
+    set_trainable(made.network, made.recipe.trainable)
+    if side == "lora-passes":
+        made.step._groups = lambda parts: [(part.task, [part]) for part in parts]  # type: ignore[method-assign]
+    return made
+
+
+def optimizer_mib(made: Assembly) -> float:
+    """The memory of the optimizer's moments, after at least one step."""
+    tensors = [tensor for own in made.step.optimizer.state.values() for tensor in own.values()]
+    return round(sum(tensor.numel() * tensor.element_size() for tensor in tensors) / 2**20, 2)
 
 
 def seconds(made: Assembly, steps: int) -> float:
@@ -54,12 +76,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=list(SIDES), help="take steps of one side and print the memory it took")
     options = parser.parse_args()
-    name, settings = recipe_for(options.data_dir)
-    made = {
-        side: assemble(load_recipe(name, settings=[*settings, *own], data_dir=options.data_dir))
-        for side, own in SIDES.items()
-        if options.only in (None, side)
-    }
+    made = {side: built(side, options) for side in SIDES if options.only in (None, side)}
     if options.only:
         seconds(made[options.only], options.steps)
         # getrusage would also count the process that started this one
@@ -73,6 +90,8 @@ def main() -> None:
         "pcgrad_vs_apart": Ratio.of(measured["pcgrad"], measured["apart"]),
         "pcgrad_vs_joint": Ratio.of(measured["pcgrad"], measured["joint"]),
         "smart_vs_plain": Ratio.of(measured["smart"], measured["joint"]),
+        "lora_vs_full": Ratio.of(measured["lora"], measured["joint"]),
+        "lora_vs_passes": Ratio.of(measured["lora"], measured["lora-passes"]),
     }
     rest = ["--data-dir", str(options.data_dir)] if options.data_dir else []
     body = made["pcgrad"].network.body
@@ -83,6 +102,7 @@ def main() -> None:
         {
             "peak_mib": {side: peak_mib(side, options.steps, rest) for side in SIDES},
             "buffers_mib": buffers // 2**20,
+            "optimizer_mib": {side: optimizer_mib(made[side]) for side in ("joint", "lora")},
         },
     )
 
