@@ -25,7 +25,16 @@ from weft.training.step import LogConfig
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 COMMAND_NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
-PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md", "report.md")
+PAGES = (
+    "adapters.md",
+    "readings.md",
+    "heads.md",
+    "losses.md",
+    "regularizers.md",
+    "schedules.md",
+    "combining.md",
+    "report.md",
+)
 
 
 @pytest.fixture
