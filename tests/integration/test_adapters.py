@@ -1,6 +1,7 @@
 """Adapters through whole runs: trained, saved, loaded, resumed, answered in one pass, combined by surgery, adopted."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,15 @@ def test_a_model_without_its_adapters_is_damaged(tiny: Path, tmp_path: Path) -> 
     (tmp_path / "run" / "model" / "adapters.safetensors").unlink()
     with pytest.raises(weft.UserError, match="adapters.safetensors: is damaged or belongs to another model"):
         weft.load(tmp_path / "run")
+
+
+def test_an_adapter_of_ones_own(tiny: Path, tmp_path: Path) -> None:
+    shutil.copy(Path(__file__).parents[1] / "own_parts.py", tmp_path / "own_parts.py")
+    content = recipe_content(tiny, adapter={"use": "own_parts:GainConfig", "per_task": True})
+    recipe = write_recipe(tmp_path, content)
+    with pytest.raises(weft.UserError, match="adapter: found 'own_parts:GainConfig'"):
+        weft.train(recipe, tmp_path / "run")
+    trained = weft.train(recipe, tmp_path / "run", steps=2, trust_code=True)
+    loaded = weft.load(tmp_path / "run", trust_code=True)
+    assert loaded.network.adapter_of("sentiment") is not None
+    assert loaded.predict("sentiment", TEXTS) == trained.predict("sentiment", TEXTS)
