@@ -24,6 +24,7 @@ from weft.build import assemble
 from weft.foundation.values import Batch
 from weft.inference.joint import Ask
 from weft.recipes.assembly import Assembly
+from weft.recipes.check import examine
 from weft.recipes.recipe import parse_recipe
 from weft.run import train_run
 from weft.training.trainable import set_trainable
@@ -199,6 +200,18 @@ def test_the_body_is_frozen_unless_the_recipe_says_otherwise(tiny: Path) -> None
     assert parse_recipe(recipe_content(tiny), "test").trainable.name == "full"
     assert parse_recipe(adapted(tiny), "test").trainable.name == "frozen"
     assert parse_recipe(adapted(tiny, trainable="full"), "test").trainable.name == "full"
+
+
+def test_the_check_counts_what_trains(tiny: Path) -> None:
+    full, small = (
+        examine(assemble(parse_recipe(content, "test"))) for content in (recipe_content(tiny), adapted(tiny))
+    )
+    assert full.trained == full.parameters
+    heads = 16 * 3 + 3 + 16 * 2 + 2 + 2 * 16 + 1
+    assert small.trained == heads + 2 * 2 * (8 * 16 + 16 * 8)  # layers x matrices x (A and B)
+    assert any("million of them trained" in line for line in small.lines())
+    assert not any("trained;" in line for line in full.lines())
+    assert full.gigabytes - small.gigabytes == pytest.approx(12e-9 * (full.trained - small.trained), rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ def write(source: ExportSource, folder: Path) -> Outcome:
     outcome, body, place = Outcome(), source.network.body, body_folder(source)
     for owner, adapter in adapters.items():
         if not isinstance(adapter, Lora):
-            config = source.model.config.adapter
-            assert config is not None
-            raise UserError(f'--to peft: adapter = "{config.name}" is not LoRA, which PEFT reads; use --to onnx')
+            chosen = source.model.config.adapter
+            assert chosen is not None
+            raise UserError(f'--to peft: adapter = "{chosen.name}" is not LoRA, which PEFT reads; use --to onnx')
         own = folder / file_name(owner)
         own.mkdir()
         config, tensors = peft_content(adapter, body)
