@@ -262,17 +262,22 @@ class Model:
             raise UserError(f"files: expected one for each task, such as files={{{task!r}: ...}}; found {files!r:.80}")
         for name in files or {}:
             self._require(name)
-        datasets: dict[str, Dataset] = {}
-        metrics = {}
-        for name in files or self.tasks:
-            labels = self.labels[name]
-            own = task_files(self.config, name, self.tokenizer, Path(data_dir) if data_dir else None, self.frames)
-            if files:
-                datasets[name] = own.dataset_of(_source(files[name], f"files[{name!r}]"), labels)
-            else:
-                datasets[name] = own.dataset(split, labels)
-            metrics[name] = choose_metrics(labels, self.config.tasks[name].metrics, name)
+        datasets = self.datasets(files or self.tasks, split, Path(data_dir) if data_dir else None)
+        metrics = {name: choose_metrics(self.labels[name], self.config.tasks[name].metrics, name) for name in datasets}
         return evaluate(self.engine, datasets, metrics)
+
+    def datasets(
+        self, tasks: Sequence[str] | Mapping[str, Given], split: str, data_dir: Path | None = None
+    ) -> dict[str, Dataset]:
+        """Return the labelled rows of these tasks: a split of the training data, or a file or table for each task."""
+        found = {}
+        for name in tasks:
+            own = task_files(self.config, name, self.tokenizer, data_dir, self.frames)
+            if isinstance(tasks, Mapping):
+                found[name] = own.dataset_of(_source(tasks[name], f"files[{name!r}]"), self.labels[name])
+            else:
+                found[name] = own.dataset(split, self.labels[name])
+        return found
 
     def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
         """Return the texts of each row of a split of the data it was trained with."""

@@ -134,7 +134,7 @@ def _warmup(recipe: Recipe, plan: Plan, warmup: int) -> list[str]:
 def _trains_shared(recipe: Recipe) -> bool:
     """Whether weights that all tasks share are trained: those of the body, or of a shared adapter."""
     shared_adapter = recipe.adapter is not None and not recipe.adapter.per_task
-    return shared_adapter or any(mode.name != "frozen" for mode in recipe.modes())
+    return any(mode.name != "frozen" or (shared_adapter and mode.trains("adapter.")) for mode in recipe.modes())
 
 
 def _frozen(recipe: Recipe) -> str:

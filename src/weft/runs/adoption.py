@@ -85,9 +85,11 @@ def _adopt_adapters(network: Network, recipe: ModelConfig, before: ModelConfig, 
     return notes
 
 
-def _adapter_content(config: ModelConfig) -> Content | None:
-    """Return what determines the effect of an adapter's weights."""
+def _adapter_content(config: ModelConfig, task: str | None = None) -> Content | None:
+    """Return what determines the effect of an adapter's weights; None if the model, or the task, has no adapter."""
     content: Content | None = config.content().get("adapter")
+    if task is not None and content is not None and content.get("tasks") is not None and task not in content["tasks"]:
+        return None
     return (
         None if content is None else {key: value for key, value in content.items() if key not in ("tasks", "dropout")}
     )
@@ -98,5 +100,5 @@ def _changed(task: str, before: ModelConfig, now: ModelConfig) -> str:
     # compares serialized content: a component named by `use` is imported in the recipe, but not in the saved model
     old, new = before.content()["tasks"][task], now.content()["tasks"][task]
     keys = [key for key in ("reading", "pooling", "layer", "head") if old.get(key) != new.get(key)]
-    keys += ["adapter"] if _adapter_content(before) != _adapter_content(now) else []
+    keys += ["adapter"] if _adapter_content(before, task) != _adapter_content(now, task) else []
     return f", which was trained with another {' and '.join(keys)}" if keys else ""

@@ -88,8 +88,15 @@ def _with_heads(
         return Network(body, tasks)
     if not config.adapter.per_task:
         return Network(body, tasks, adapter=_adapter(body, config, "all"))
-    owners = config.adapter.tasks or tuple(config.tasks)
-    return Network(body, tasks, adapters={task: _adapter(body, config, task) for task in owners})
+    adapters: dict[str, Adapter] = {}
+    by_head: dict[str, Adapter] = {}  # tasks that share a head share their adapter
+    for name in config.adapter.tasks or tuple(config.tasks):
+        shared_head = config.tasks[name].share_head
+        own = by_head.get(shared_head or "")
+        adapters[name] = _adapter(body, config, name) if own is None else own
+        if shared_head is not None:
+            by_head[shared_head] = adapters[name]
+    return Network(body, tasks, adapters=adapters)
 
 
 def _adapter(body: Body, config: ModelConfig, owner: str) -> Adapter:

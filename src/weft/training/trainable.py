@@ -28,9 +28,11 @@ class FrozenConfig(Config):
     """Train only the heads and, if the recipe has one, the adapter; the body is frozen."""
 
     name: Literal["frozen"] = "frozen"
+    adapters: bool = True
+    """Whether to train the adapters."""
 
     def trains(self, parameter: str) -> bool:
-        return not parameter.startswith("body.")
+        return not parameter.startswith("body.") and (self.adapters or not parameter.startswith("adapter"))
 
     def check(self, layers: int) -> None:
         """Accept any number of layers."""

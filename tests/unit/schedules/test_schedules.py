@@ -125,6 +125,16 @@ def test_batch_round_robin(feed: Feed) -> None:
     assert all(is_even(counts) for counts in in_all(plan, feed).values())
 
 
+@given(feed=feeds)
+def test_alternating_takes_the_batches_of_batch_round_robin_one_at_a_time(feed: Feed) -> None:
+    alternating, together = plan_of("alternating", feed), plan_of("batch-round-robin", feed)
+    assert by_epoch(alternating) == by_epoch(together)
+    windows = [alternating.window(step) for step in range(alternating.steps)]
+    assert [window.tasks for window in windows] == [(task,) for task in feed.sizes] * together.steps
+    expected = [part.rows.tolist() for step in range(together.steps) for part in together.window(step).parts]
+    assert [part.rows.tolist() for window in windows for part in window.parts] == expected
+
+
 @pytest.mark.parametrize("name", ["balanced", "capped"])
 @pytest.mark.parametrize("draw", ["once", "epoch"])
 @given(feed=feeds)
