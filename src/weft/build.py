@@ -1,6 +1,6 @@
 """Builds objects from a recipe. No other module does."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 import torch
@@ -12,24 +12,29 @@ from weft.data.frames import GivenFrames
 from weft.data.labels import find_labels
 from weft.data.problems import BadRows
 from weft.data.remarks import remarks
+from weft.data.sources import find_sources
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
+from weft.evaluation.thresholds import DEFAULT, LEAST, few_rows
 from weft.foundation.components import require_made
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
+from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
-from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
+from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
 from weft.schedules.plan import Plan, SegmentPlan, Stretched
+from weft.schedules.sources import SourceRows
 from weft.surgery.base import Surgery
 from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
+from weft.tasks.task import Task
 from weft.training.distributed import SOLO, Processes
 from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
@@ -70,18 +75,30 @@ def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
     return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
 
 
-def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
+def build_plan(recipe: Recipe, sources: Sequence[SourceRows], steps: int | None) -> Plan:
     """Build the plan of a run; `steps` is a budget that the plan is scaled to."""
-    batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
+    resolved = recipe.resolved_phases()
+    chosen = [chosen_sources(sources, phase.schedule.chosen(recipe.tasks)) for phase in resolved]
+    batch_sizes = {source.name: batch_size(recipe, source) for own in chosen for source in own}
+    # a schedule may also draw from the rows of one task of a source
+    named = [source for own in (*chosen, *(chosen_sources(sources, [task]) for task in recipe.tasks)) for source in own]
 
     def plan_of(times: int) -> Plan:
         phases = [
             phase.schedule.segments(
-                Feed(phase.schedule.chosen(sizes), batch_sizes, phase.epochs * times, recipe.seed, number, times)
+                Feed(
+                    {source.name: len(source) for source in own},
+                    batch_sizes,
+                    phase.epochs * times,
+                    recipe.seed,
+                    number,
+                    times,
+                    {source.name: source.asked for source in own},
+                )
             )
-            for number, phase in enumerate(recipe.resolved_phases())
+            for number, (phase, own) in enumerate(zip(resolved, chosen, strict=True))
         ]
-        return SegmentPlan(phases, recipe.optimizer.accumulate)
+        return SegmentPlan(phases, recipe.optimizer.accumulate, named)
 
     plan = plan_of(1)
     if steps is None:
@@ -90,6 +107,23 @@ def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan
     if stretch > 1:  # repeat the epochs until they exceed the budget, then select windows
         plan = plan_of(-(-steps // plan.steps))
     return Stretched(plan, steps, stretch)
+
+
+def chosen_sources(sources: Sequence[SourceRows], tasks: Collection[str]) -> list[SourceRows]:
+    """Return the rows that these tasks ask about, by source."""
+    return [chosen for source in sources if (chosen := source.only(tasks)) is not None]
+
+
+def batch_size(recipe: Recipe, source: SourceRows) -> int:
+    """Return the batch size of a source, which all of its tasks must state alike: their rows are drawn together."""
+    sizes = {task: recipe.tasks[task].batch_size for task in source.places}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"tasks.{task}.batch_size = {size}" for task, size in sizes.items())
+        raise UserError(
+            f"{found}: these tasks read the same texts of the same file, so each batch is drawn once for all of them; "
+            "give them the same batch_size"
+        )
+    return next(iter(sizes.values()))
 
 
 def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
@@ -129,14 +163,19 @@ def assemble(
     # with mixed precision the weights stay in fp32
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
+    for name, task in data.items():
+        network.task(name).loss.observe(task.train.targets)
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
+    notes += [note for name, task in data.items() for note in _threshold_notes(network.task(name), task.dev)]
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
+    notes = list(dict.fromkeys(notes))  # tasks of one source have the same notes about their file
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
-    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    sources = [SourceRows(source.places) for source in find_sources({name: task.train for name, task in data.items()})]
+    plan = build_plan(recipe, sources, steps)
     unfed = untrained(recipe, plan)
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
@@ -145,9 +184,23 @@ def assemble(
         for name, task in data.items()
     }
     step = build_step(recipe, data, network, plan, where, constants, processes)
-    if not step.weighting.heeds_scale:
+    if not step.weighting.heeds_scale and mixes_tasks(plan):
         notes += scale_notes(constants, unfed)
     return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+
+
+def _threshold_notes(task: Task, dev: Dataset) -> list[str]:
+    """Labels whose thresholds cannot be tuned because too few dev rows have them, or lack them."""
+    if not task.tunes_thresholds:
+        return []
+    few = few_rows(Truth.of(dev.labels, dev.targets))
+    names = [name for name, kept in zip(dev.labels.kind.decisions(dev.labels.names), few, strict=True) if kept]
+    if not names:
+        return []
+    return [
+        f"tasks.{task.name}.thresholds: {', '.join(names)}: fewer than {LEAST} dev rows with the label or without it; "
+        f"the threshold stays {DEFAULT:g}"
+    ]
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:

@@ -10,6 +10,7 @@ import torch
 from tests.contracts.registry import variants
 from weft.bodies.body import Body
 from weft.bodies.shape import BodyShape
+from weft.data.long_texts import LongTextsConfig
 from weft.foundation.values import Encoded
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
@@ -43,6 +44,9 @@ LOSSES = {
     "dual-objective": (THREE, None, [[0.0, 0.0, 0.0]], [1], [3 * math.log(2)], THIRD),
     # -log(2/3) times the distances 1 and 2 to the power 1.5
     "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
+    "focal": (THREE, None, [[0.0, 0.0, math.log(2)]], [2], [0.25 * math.log(2)], [[0.25, 0.25, 0.5]]),
+    # the train rows are these rows: the classes have frequencies of 1/2, 1/4 and 1/4
+    "logit-adjusted": (THREE, None, [[0.0] * 3] * 4, [0, 0, 1, 2], np.log([2.0, 2.0, 4.0, 4.0]).tolist(), THIRD * 4),
 }
 
 
@@ -92,6 +96,12 @@ KIND_ROWS = {
 STATES = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]
 GATE, NEW = 1 / (1 + math.exp(-1)), math.tanh(1)
 CELLS = [GATE * NEW, GATE * NEW * (1 + GATE), GATE * NEW * (1 + GATE + GATE**2)]
+# what is read of the tokens 0 to 9 where four have room
+LONG_TEXTS: dict[str, tuple[dict[str, object], list[list[int]]]] = {
+    "truncate": ({}, [[0, 1, 2, 3]]),
+    "head-tail": ({"head": 0.25}, [[0, 7, 8, 9]]),
+    "windows": ({"overlap": 0.25}, [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]),
+}
 POOLINGS: dict[str, tuple[dict[str, object], list[list[float]]]] = {
     "cls": ({}, [[1, 2], [7, 8]]),
     "mean": ({}, [[3, 4], [7, 8]]),
@@ -155,9 +165,17 @@ def test_kinds(name: str) -> None:
 def test_losses(name: str) -> None:
     labels, bounds, output, target, value, reading = LOSSES[name]
     loss = variants(LossConfig)[name]().build(labels, "t", bounds)  # type: ignore[attr-defined]
+    loss.observe(np.array(target))
     got = loss(torch.tensor(output), torch.tensor(target))
     torch.testing.assert_close(got, torch.tensor(value))
     torch.testing.assert_close(loss.read(torch.tensor(output)), torch.tensor(reading, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("name", variants(LongTextsConfig))
+def test_long_texts(name: str) -> None:
+    options, value = LONG_TEXTS[name]
+    pieces = variants(LongTextsConfig)[name](**options).pieces(np.arange(10), 4)  # type: ignore[attr-defined]
+    assert [piece.tolist() for piece in pieces] == value
 
 
 @pytest.mark.parametrize("name", variants(PoolingConfig))

@@ -11,6 +11,7 @@ import weft
 from tests.contracts.registry import variants
 from weft import testing
 from weft.bodies.adapters import AdapterConfig
+from weft.data.long_texts import LongTextsConfig
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.pooling import PoolingConfig
@@ -26,6 +27,7 @@ from weft.weighting import WeightingConfig
 SOURCE = Path(weft.__file__).parent
 REGISTRIES = {
     "bodies/adapters": AdapterConfig,
+    "data/long_texts": LongTextsConfig,
     "losses": LossConfig,
     "penalties": PenaltyConfig,
     "regularizers": RegularizerConfig,

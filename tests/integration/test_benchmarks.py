@@ -39,6 +39,7 @@ def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
             {"pcgrad_vs_apart", "pcgrad_vs_joint", "smart_vs_plain", "lora_vs_full", "lora_vs_passes"},
         ),
         ("distributed.py", {"two_vs_one"}),
+        ("sources.py", {"epoch_vs_separate", "cpu_vs_separate", "tokens_vs_separate"}),
     ],
 )
 def test_training_benchmarks(script: str, keys: set[str]) -> None:

@@ -1,6 +1,5 @@
 """Data set of one task and one split, and its batches."""
 
-from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
@@ -18,9 +17,6 @@ from weft.foundation.values import Batch, Rows
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Targets
 
-PART = 8192
-"""Maximum number of rows in memory at a time in a pass over a whole data set."""
-
 
 def text_columns(config: DataConfig, reader: Reader) -> list[str]:
     """Return the names of the text columns that a reading uses."""
@@ -30,8 +26,8 @@ def text_columns(config: DataConfig, reader: Reader) -> list[str]:
 def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
     require_columns(file.source, file.columns, list(config.label_columns))
     if isinstance(config.label, str):
-        return LabelColumn(file, config.label, config.label_map)
-    return FlagColumns(file, config.label, config.label_map)
+        return LabelColumn(file, config.label, config.label_map, config.on_blank)
+    return FlagColumns(file, config.label, config.label_map, config.on_blank)
 
 
 class Dataset:
@@ -52,9 +48,11 @@ class Dataset:
         self.reader = reader
         self.columns = text_columns(config, reader)
         self.labels = labels
-        skip = config.on_bad_rows == "skip"
-        targets, rows = label_column(config, file).targets(labels, skip_bad_rows=skip)
-        self.unlabelled = len(file) - len(rows)
+        column = label_column(config, file)
+        targets, rows, blank = column.targets(labels, skip_bad_rows=config.on_bad_rows == "skip")
+        self.blank = blank
+        """Number of rows of the file whose label is blank: the task does not ask about them."""
+        self.unlabelled = len(file) - len(rows) - blank
         """Number of rows skipped because their label is unusable."""
         if keep is not None:
             kept = np.isin(rows, keep)
@@ -77,21 +75,23 @@ class Dataset:
         part.rows, part.targets = self.rows[chosen], self.targets[chosen]
         return part
 
-    def sequences(self, row: int) -> list[TokenSequence]:
-        ids = [self.file.ids(column, int(self.rows[row])) for column in self.columns]
-        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
+    @property
+    def texts_key(self) -> tuple[object, ...]:
+        """Equal for data sets whose files have the same texts, read in the same way."""
+        return self.file.texts_key(self.columns), tuple(self.columns), self.reader
 
-    def parts(self) -> Iterator[tuple[slice, list[list[TokenSequence]]]]:
-        """Yield the row slice and the sequences of each part. Parts are small and strided over the whole data set."""
-        count = -(-len(self) // PART)
-        for first in range(count):
-            where = slice(first, None, count)
-            yield where, [self.sequences(row) for row in range(len(self))[where]]
+    def sequences(self, row: int) -> list[TokenSequence]:
+        return self.sequences_at(int(self.rows[row]))
+
+    def sequences_at(self, index: int) -> list[TokenSequence]:
+        """Return the sequences of any row of the file."""
+        ids = [self.file.ids(column, index) for column in self.columns]
+        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
 
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""
         items = [(self.sequences(int(row)), int(row)) for row in rows]
-        items.sort(key=lambda item: [len(ids) for ids, _ in item[0]])
+        items.sort(key=lambda item: [len(side.ids) for side in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)
         order = np.array([row for _, row in items], dtype=np.int64)
         return Batch(
@@ -110,7 +110,7 @@ class Dataset:
         return self.reader.token_counts(self.text_lengths())
 
     def cut_rows(self) -> int:
-        """Return the number of rows truncated by `max_length`."""
+        """Return the number of rows that lose tokens because of `max_length`."""
         return int(self.reader.is_cut(self.text_lengths()).sum())
 
     def texts(self, row: int) -> list[str]:

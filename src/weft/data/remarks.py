@@ -28,6 +28,9 @@ def remarks(train: Dataset, dev: Dataset) -> list[str]:
             found.append(f"{dataset.file.source}: {count:,} rows skipped ({what})")
         if dataset.unlabelled:
             found.append(f"{dataset.file.source}: {dataset.unlabelled:,} rows skipped (no usable label)")
+        if dataset.blank:
+            rows = f"{dataset.blank:,} of {len(dataset.file):,} rows of {dataset.file.source}"
+            found.append(f"{dataset.task}: {rows} have a blank label and are not asked")
         if dataset.file.masked:
             finds = ", ".join(f"{count:,} x {kind}" for kind, count in dataset.file.masked.items())
             found.append(f"{dataset.file.source}: masked {finds}")
@@ -56,13 +59,13 @@ def header_warning(file: TokenizedFile) -> str | None:
 
 def overlap(train: Dataset, dev: Dataset) -> int:
     """Count the dev rows whose texts also occur in a train row, ignoring case and the order of a pair."""
-    known, asked = (pair_keys(_texts(dataset)) for dataset in (train, dev))
+    known, asked = (pair_keys(row_texts(dataset)) for dataset in (train, dev))
     known.sort()
     nearest = known[np.minimum(np.searchsorted(known, asked), len(known) - 1)]
     return int((nearest == asked).sum())
 
 
-def _texts(dataset: Dataset) -> Iterator[tuple[str, ...]]:
+def row_texts(dataset: Dataset) -> Iterator[tuple[str, ...]]:
     """Yield the texts of each row, chunk by chunk, so that a large file is never in memory as a whole."""
     wanted = np.zeros(len(dataset.file), dtype=bool)
     wanted[dataset.rows] = True

@@ -112,6 +112,20 @@ class TokenizedFile:
     def line(self, row: int) -> int:
         return int(self.table.column("line")[row].as_py())
 
+    def texts_key(self, columns: Sequence[str]) -> str:
+        """Return a key that is equal for files whose rows have the same texts.
+
+        Different files have different keys. Of tables in memory only the tokens count: each has the labels of one task.
+        """
+        if isinstance(self.source, Path):
+            return self.key
+        content = hashlib.sha256(self.table.column("line").to_numpy().tobytes())
+        for name in columns:
+            for offsets, values in self._tokens[name]:
+                content.update(offsets.tobytes())
+                content.update(values[offsets[0] : offsets[-1]].tobytes())
+        return content.hexdigest()
+
 
 def tokenize_file(
     source: Source,

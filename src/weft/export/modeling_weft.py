@@ -240,8 +240,7 @@ def by_shares(output: Tensor, task: dict[str, Any]) -> Tensor:
 
 
 LOGITS: dict[str, Callable[[Tensor, dict[str, Any]], Tensor]] = {
-    "cross-entropy": lambda output, _: output,
-    "ordinal-log": lambda output, _: output,
+    **dict.fromkeys(("cross-entropy", "ordinal-log", "focal", "logit-adjusted"), lambda output, _: output),
     "binary-cross-entropy": by_questions,
     "mse": lambda output, task: in_range(output, task) if task["scaled"] else output,
     "cosine-embedding": lambda cos, task: (in_range if task["range"] else yes_or_no)(cos.clamp(0, 1), task),

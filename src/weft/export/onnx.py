@@ -29,6 +29,7 @@ OPSET = 20
 def write(source: ExportSource, folder: Path) -> Outcome:
     """Write the graphs, tokenizer and weft.json, and check that the outputs agree with the model's."""
     require_libraries()
+    _require_one_sequence(source)
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
         _save_reading(source, reading, tasks, folder)
@@ -44,7 +45,8 @@ def write(source: ExportSource, folder: Path) -> Outcome:
             )
         reading = source.config(name).reading
         files = f"{reading}.onnx and {HEADS}.onnx" if reading == "bi" else f"{reading}.onnx"
-        outcome.written[name] = f"{files} (largest difference from the model {difference:.0e})"
+        remark = f"; {source.remark(name)}" if source.remark(name) else ""
+        outcome.written[name] = f"{files} (largest difference from the model {difference:.0e}){remark}"
     return outcome
 
 
@@ -73,6 +75,18 @@ def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
     for name in source.tasks:
         found.setdefault(source.config(name).reading, []).append(name)
     return found
+
+
+def _require_one_sequence(source: ExportSource) -> None:
+    """Raise UserError for a task whose texts may be several sequences: a graph has one answer per sequence."""
+    for name in source.tasks:
+        way = source.config(name).long_texts
+        if not way.one_sequence:
+            raise UserError(
+                f'--to onnx: {name!r} has long_texts = "{way.name}", which reads a text as several sequences, and an '
+                "ONNX graph answers each sequence by itself. Use the model folder with weft (predict, serve), or "
+                'train the task with long_texts = "head-tail"'
+            )
 
 
 def require_libraries() -> None:

@@ -7,7 +7,7 @@ from torch import nn
 
 from weft.export.classifier import misfit, out_of_reach, output_layer, save_body, save_classifier, unreadable
 from weft.export.outcome import Outcome
-from weft.export.source import ExportSource, own_code, unmergeable, write_json
+from weft.export.source import ExportSource, other_cut, own_code, unmergeable, write_json
 from weft.export.tokenizer_file import save_tokenizer
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine
 from weft.nn.heads.linear import Linear
@@ -50,8 +50,8 @@ def refusal(source: ExportSource, name: str) -> str | None:
     if config.reading == "single":
         return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
     read = ("pooling",) if config.reading == "bi" else ("pooling", "head", "loss")  # a bi task returns only vectors
-    if (code := own_code(source, name, read) or unmergeable(source, name)) is not None:
-        return code
+    if (reason := own_code(source, name, read) or unmergeable(source, name) or other_cut(source, name)) is not None:
+        return reason
     if type(task.pooling) not in MODES:
         return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
     if config.reading != "bi" and not isinstance(task.head, Linear | Mlp):

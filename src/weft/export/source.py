@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.bodies.adapters.base import Adapter
 from weft.bodies.body import Body
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.foundation.errors import UserError
 from weft.inference.model import Model, load
 from weft.nn.layers import OneLayer
@@ -68,8 +69,10 @@ class ExportSource:
 
     def remark(self, task: str) -> str:
         """Return the preprocessing that weft does itself and a user of the export must do, or an empty string."""
-        masks = self.config(task).data.mask
-        return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
+        masks, way = self.config(task).data.mask, self.config(task).long_texts
+        masked = [f"mask its texts first ({', '.join(masks)}), as in training"] if masks else []
+        cut = [] if way == TRUNCATE else [f"of a text with more than {self.max_length} tokens {way.in_words}"]
+        return "; ".join(masked + cut)
 
 
 def _merged(body: Body, adapter: Adapter | None) -> Body:
@@ -94,6 +97,18 @@ def own_code(source: ExportSource, name: str, keys: Sequence[str] = ("pooling", 
     parts = {"pooling": config.pooling, "head": config.head, "loss": config.chosen_loss}
     found = [f'{key} = {{ use = "{parts[key].use}" }}' for key in keys if parts[key].use is not None]
     return f"{found[0]} is code that the exported folder does not hold; use --to onnx" if found else None
+
+
+def other_cut(source: ExportSource, name: str) -> str | None:
+    """Return why the tokenizer of another library reads long texts differently from a task, or None."""
+    way = source.config(name).long_texts
+    if way == TRUNCATE:
+        return None
+    more = " or --to onnx" if way.one_sequence else ""
+    return (
+        f'long_texts = "{way.name}": the tokenizers of other libraries read only the beginning of a long text; '
+        f"use the model folder with weft (predict, serve){more}"
+    )
 
 
 def open_source(folder: Path, trust_code: bool = False) -> ExportSource:

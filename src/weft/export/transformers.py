@@ -6,7 +6,7 @@ from weft.bodies.body import Body
 from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
-from weft.export.source import ExportSource, own_code, unmergeable
+from weft.export.source import ExportSource, other_cut, own_code, unmergeable
 from weft.export.task_card import save_task_card
 from weft.export.tokenizer_file import save_tokenizer
 
@@ -26,8 +26,8 @@ def write(source: ExportSource, folder: Path) -> Outcome:
 
 
 def refusal(source: ExportSource, name: str) -> str | None:
-    """Return why the library cannot express a task and what to use instead, or None if it can."""
-    return own_code(source, name) or unmergeable(source, name)
+    """Return why a task cannot be written and what to use instead, or None if it can."""
+    return own_code(source, name) or unmergeable(source, name) or other_cut(source, name)
 
 
 def _without(source: ExportSource, body: Body) -> str:

@@ -1,9 +1,10 @@
 """Values that rooms exchange. t = tokens, n = sequences or rows, m = tasks, w = width of the body."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import torch
@@ -23,6 +24,8 @@ class Encoded:
     """[t] int64, 0 for the first text and 1 for the second"""
     lengths: tuple[int, ...]
     """n sequence lengths that sum to t"""
+    windows: tuple[int, ...] | None = None
+    """number of adjacent sequences that belong to each text; None if every text is one sequence"""
 
     @cached_property
     def runs(self) -> list[tuple[int, int]]:
@@ -46,9 +49,18 @@ class Encoded:
         """[t] position of each token in its sequence"""
         return torch.arange(len(self.ids), device=self.ids.device) - self.starts[self.owners]
 
+    @cached_property
+    def by_text(self) -> "Encoded":
+        """The sequences of each text as if they were its tokens: what pools token states then pools their vectors."""
+        nothing = torch.zeros(len(self.lengths), dtype=self.ids.dtype, device=self.ids.device)
+        return Encoded(nothing, nothing, self.windows or (1,) * len(self.lengths))
+
     @staticmethod
     def join(parts: Sequence["Encoded"]) -> "Encoded":
-        """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it."""
+        """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it.
+
+        The result is for the body, which does not ask which sequences are windows of one text.
+        """
         if len(parts) == 1:
             return parts[0]
         return Encoded(
@@ -58,7 +70,85 @@ class Encoded:
         )
 
     def to(self, device: torch.device) -> "Encoded":
-        return Encoded(self.ids.to(device), self.segments.to(device), self.lengths)
+        return Encoded(self.ids.to(device), self.segments.to(device), self.lengths, self.windows)
+
+
+Taken = slice | Tensor
+"""which tokens of a pass belong to a text: one stretch, or their indices"""
+
+
+@dataclass(frozen=True)
+class DistinctTexts:
+    """Texts of one or several batches, packed for one pass: a sequence that several tasks read is in it once.
+
+    Equal sequences of one batch stay separate: they are different rows, each with its own dropout masks.
+    """
+
+    encoded: Encoded
+    """the sequences of the pass, in order of first appearance"""
+    places: tuple[Taken, ...] | None
+    """the tokens of each text in `encoded`; None if no sequence is shared, so that the texts follow each other"""
+
+    @staticmethod
+    def of(batches: Sequence[tuple[Encoded, ...]], merge: bool = True) -> "DistinctTexts":
+        """Join the texts of batches; sequences of different batches with equal ids and token types become one.
+
+        `merge` is false if each batch needs states of its own.
+        """
+        texts = [text for batch in batches for text in batch]
+        joined = Encoded.join(texts)
+        if len(batches) == 1 or not merge:
+            return DistinctTexts(joined, None)
+        numbers = _numbered(joined, [sum(len(text.lengths) for text in batch) for batch in batches])
+        first = np.unique(numbers, return_index=True)[1]
+        if len(first) == len(numbers):
+            return DistinctTexts(joined, None)
+        lengths = np.array(joined.lengths)
+        starts = lengths.cumsum() - lengths
+        keep = torch.from_numpy(_stretches(starts[first], lengths[first])).to(joined.ids.device)
+        kept = Encoded(joined.ids[keep], joined.segments[keep], tuple(lengths[first].tolist()))
+        new_starts = (lengths[first].cumsum() - lengths[first])[numbers]
+        ends = np.cumsum([len(text.lengths) for text in texts])
+        places = [
+            _taken(_stretches(new_starts[end - len(text.lengths) : end], np.array(text.lengths)), joined.ids.device)
+            for text, end in zip(texts, ends, strict=True)
+        ]
+        return DistinctTexts(kept, tuple(places))
+
+    def to(self, device: torch.device) -> "DistinctTexts":
+        moved = [place.to(device) if isinstance(place, Tensor) else place for place in self.places or ()]
+        return DistinctTexts(self.encoded.to(device), None if self.places is None else tuple(moved))
+
+
+def _numbered(encoded: Encoded, batches: Sequence[int]) -> NDArray[np.int64]:
+    """[n] number of each sequence among the distinct ones, counted in order of first appearance.
+
+    `batches` are the numbers of sequences of each batch. The k-th copy in one batch equals the k-th copy in another.
+    """
+    tokens = torch.stack([encoded.ids, encoded.segments], dim=1).cpu().numpy()
+    ends = np.cumsum(encoded.lengths).tolist()
+    contents = iter([tokens[end - length : end].tobytes() for length, end in zip(encoded.lengths, ends, strict=True)])
+    numbers: dict[tuple[bytes, int], int] = {}
+    found = []
+    for size in batches:
+        copies: Counter[bytes] = Counter()
+        for content in islice(contents, size):
+            found.append(numbers.setdefault((content, copies[content]), len(numbers)))
+            copies[content] += 1
+    return np.array(found, dtype=np.int64)
+
+
+def _stretches(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of all tokens of some sequences, one sequence after the other."""
+    before = lengths.cumsum() - lengths
+    return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+
+
+def _taken(indices: NDArray[np.int64], device: torch.device) -> Taken:
+    """A slice where the indices follow each other, which needs no copy of the states."""
+    if (np.diff(indices) == 1).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return torch.from_numpy(indices).to(device)
 
 
 @dataclass(frozen=True)
@@ -69,7 +159,7 @@ class Batch:
     rows: Rows
     """[n] row numbers in the task's set, in the order of `target` and of every sequence list in `texts`"""
     texts: tuple[Encoded, ...]
-    """one entry, or two for a bi reading; each has n sequences"""
+    """one entry, or two for a bi reading; each has n texts"""
     target: Tensor
     """[n] class numbers or values, or [n, labels] for multilabel"""
 
@@ -85,6 +175,21 @@ class Part:
     micro: int
     """index of the forward pass in the window; 0 without gradient accumulation"""
     rows: Rows
+    """row numbers in the task's set"""
+    source: str = ""
+    """name of the source that the rows were drawn from; empty for a part that no schedule made"""
+    drawn: Rows | None = None
+    """[n] place of each row in the batch that was drawn from the source; places of rows that the task does not ask
+    about are left out. Defaults to 0, 1, ..."""
+
+    @property
+    def places(self) -> Rows:
+        """`drawn`, with its default filled in"""
+        return np.arange(len(self.rows)) if self.drawn is None else self.drawn
+
+    def only(self, chosen: NDArray[np.bool_]) -> "Part":
+        """Return a part with some of the rows; `chosen` is a mask [n]."""
+        return Part(self.task, self.micro, self.rows[chosen], self.source, self.places[chosen])
 
 
 @dataclass(frozen=True)

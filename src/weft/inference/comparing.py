@@ -53,8 +53,10 @@ def compare(
         gated(
             task,
             metrics[task][0],
-            Truth.of(old.labels[task], before[task].targets),
-            [own[task] for own in answers],
+            *(
+                (Truth.of(model.labels[task], before[task].targets), own[task])
+                for model, own in zip((old, new), answers, strict=True)
+            ),
             max_drop,
             when,
         )

@@ -3,7 +3,7 @@
 With per-task adapters the states of a sequence depend on the task, so it is encoded once for each task.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.readings import TokenSequence, pack
-from weft.foundation.values import Encoded
-from weft.inference.passes import by_length, without_repeats
-from weft.tasks.network import Network, split_layers, tokens_read
+from weft.data.readings import TokenSequence
+from weft.inference.passes import pooled, without_repeats
+from weft.tasks.network import Network
 
 Values = NDArray[np.float64] | NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -80,12 +79,12 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
     """Run the asks with the PyTorch network in eval mode. Tasks of all readings share one packed pass."""
     assert not network.training, "a network that answers does not drop anything out"
     tasks = list(dict.fromkeys(ask.task for ask in asks))
+    owners: list[str] | None = None
     if network.shares_states:
         distinct, places = lay_out(asks)
-        found = _vectors(network, tasks, distinct, device)
     else:
         distinct, owners, places = lay_out_by_task(asks)
-        found = _own_vectors(network, distinct, owners, device)
+    found = pooled(network, tasks, distinct, device, owners)
 
     def answer(task: str, where: Places) -> Values:
         values: Values = network.task(task).read([found[task][side] for side in _columns(where)]).double().cpu().numpy()
@@ -100,43 +99,3 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
 
 def _columns(where: Places) -> list[Tensor]:
     return [torch.from_numpy(np.ascontiguousarray(column)) for column in where.T]
-
-
-def _vectors(
-    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
-) -> dict[str, Tensor]:
-    """Return [n, width] vectors for each task, from its own pooling."""
-    first_only = all(network.task(name).pooling.first_only for name in tasks)
-    widths = {name: network.task(name).pooling.width for name in tasks}
-    dtype = network.body.embeddings.tokens.weight.dtype
-    found = {name: torch.empty(len(sequences), width, dtype=dtype, device=device) for name, width in widths.items()}
-    any_task = next(iter(tasks))  # all tasks have the same adapter, or none
-    for group in by_length(sequences):
-        encoded = pack([sequences[i] for i in group]).to(device)
-        hidden = network.read(encoded, [(any_task, len(encoded.ids))], tokens_read([encoded], [first_only]))
-        for name, vectors in found.items():
-            vectors[torch.tensor(group, device=device)] = network.task(name).vectors(hidden, encoded)
-    return found
-
-
-def _own_vectors(
-    network: Network, sequences: Sequence[TokenSequence], owners: Sequence[str], device: torch.device
-) -> dict[str, Tensor]:
-    """Like `_vectors`, where each sequence belongs to one task; rows of other tasks' sequences stay empty.
-
-    Sequences of all tasks share a pass. Those of one task are adjacent in it, so that its adapter runs on a slice.
-    """
-    found: dict[str, Tensor] = {}
-    for group in by_length(sequences):
-        by_task: dict[str, list[int]] = {}
-        for i in group:
-            by_task.setdefault(owners[i], []).append(i)
-        texts = [pack([sequences[i] for i in own]).to(device) for own in by_task.values()]
-        read = tokens_read(texts, [network.task(name).pooling.first_only for name in by_task])
-        spans = [(name, len(text.ids)) for name, text in zip(by_task, texts, strict=True)]
-        pieces = split_layers(network.read(Encoded.join(texts), spans, read), texts)
-        for (name, own), text, hidden in zip(by_task.items(), texts, pieces, strict=True):
-            pooled = network.task(name).vectors(hidden, text)
-            vectors = found.setdefault(name, pooled.new_empty(len(sequences), pooled.shape[1]))
-            vectors[torch.tensor(own, device=device)] = pooled
-    return found

@@ -108,9 +108,10 @@ class OnnxEngine(Engine):
 
 def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
     """Return the inputs of a graph, padded with 0 to `[n, longest]`."""
-    shape = len(sequences), max(len(ids) for ids, _ in sequences)
+    shape = len(sequences), max(len(sequence.ids) for sequence in sequences)
     inputs = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
-    for row, (ids, of_second) in enumerate(sequences):
+    for row, (ids, of_second, windows) in enumerate(sequences):
+        assert windows == 1, "tasks with windows are not exported"
         length = len(ids)
         inputs["input_ids"][row, :length] = ids
         inputs["attention_mask"][row, :length] = 1

@@ -1,6 +1,6 @@
 """Forward passes over many rows without training: large batches, no dropout, each distinct text encoded once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,8 +11,10 @@ from torch import Tensor
 
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
+from weft.data.sources import TextSource
 from weft.evaluation.plane import Axes, Plane, principal_axes
-from weft.tasks.network import Network, tokens_read
+from weft.foundation.values import Encoded, Rows
+from weft.tasks.network import Network, split_layers, tokens_read
 from weft.tasks.task import Task
 
 TOKENS = 2048
@@ -24,11 +26,11 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
     A longer sequence forms its own group.
     """
-    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i][0]))
+    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i].ids))
     group: list[int] = []
     total = 0
     for i in order:
-        length = len(sequences[i][0])
+        length = len(sequences[i].ids)
         if group and total + length > tokens:
             yield group
             group, total = [], 0
@@ -40,15 +42,14 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
 def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSequence], list[int]]:
     """Deduplicate sequences. Return the distinct ones and the index of every given sequence among them."""
-    numbers: dict[tuple[bytes, int], int] = {}
+    numbers: dict[tuple[bytes, int, int], int] = {}
     distinct: list[TokenSequence] = []
     places = []
-    for ids, of_second in sequences:
-        key = (ids.tobytes(), of_second)
-        if key not in numbers:
-            numbers[key] = len(distinct)
-            distinct.append((ids, of_second))
-        places.append(numbers[key])
+    for sequence in sequences:
+        place = numbers.setdefault(sequence.key, len(distinct))
+        if place == len(distinct):
+            distinct.append(sequence)
+        places.append(place)
     return distinct, places
 
 
@@ -56,16 +57,40 @@ def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSeque
 def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device) -> Tensor:
     """Return [n, width] pooled vectors in the order of `sequences`. Equal sequences are encoded once."""
     distinct, places = without_repeats(sequences)
-    found: Tensor | None = None
-    for group in by_length(distinct):
-        encoded = pack([distinct[i] for i in group]).to(device)
-        read = tokens_read([encoded], [task.pooling.first_only])
-        pooled = task.vectors(network.read(encoded, [(task.name, len(encoded.ids))], read), encoded)
-        if found is None:
-            found = pooled.new_empty(len(distinct), pooled.shape[1])
-        found[torch.tensor(group, device=device)] = pooled
-    assert found is not None, "callers never ask for no rows"
-    return found[torch.tensor(places, device=device)]
+    return pooled(network, [task.name], distinct, device)[task.name][torch.tensor(places, device=device)]
+
+
+def pooled(
+    network: Network,
+    tasks: Collection[str],
+    sequences: Sequence[TokenSequence],
+    device: torch.device,
+    owners: Sequence[str] | None = None,
+) -> dict[str, Tensor]:
+    """Return [n, width] vectors for each task, from its own pooling. A sequence goes through the body once.
+
+    With per-task adapters it goes through the body once for each task, still in one pass. `owners` are the tasks of the
+    sequences, if each is for one task; rows of other tasks' sequences then stay empty.
+    """
+    found: dict[str, Tensor] = {}
+    # tasks whose states are the same, which read the same sequences
+    alike = [list(tasks)] if network.shares_states else [[name] for name in tasks]
+    first_only = [all(network.task(name).pooling.first_only for name in names) for names in alike]
+    for group in by_length(sequences):
+        chosen = [[i for i in group if owners is None or owners[i] in names] for names in alike]
+        texts = [pack([sequences[i] for i in own]).to(device) for own in chosen if own]
+        present = [(names, own, only) for names, own, only in zip(alike, chosen, first_only, strict=True) if own]
+        spans = [(names[0], len(text.ids)) for (names, _, _), text in zip(present, texts, strict=True)]
+        read = tokens_read(texts, [only for _, _, only in present])
+        pieces = split_layers(network.read(Encoded.join(texts), spans, read), texts)
+        for (names, own, _), text, hidden in zip(present, texts, pieces, strict=True):
+            where = torch.tensor(own, device=device)
+            for name in names:
+                vectors = network.task(name).vectors(hidden, text)
+                if name not in found:
+                    found[name] = vectors.new_empty(len(sequences), vectors.shape[1])
+                found[name][where] = vectors
+    return found
 
 
 @torch.no_grad()
@@ -73,7 +98,7 @@ def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
     """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
-    with _at_rest(network):
+    with at_rest(network):
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
         )
@@ -92,33 +117,57 @@ class Scored:
     """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|"""
 
 
-@torch.no_grad()
-def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored:
-    """Compute predictions, loss and projected vectors of every row in one pass.
+class _Scorer:
+    """Collects the results of one task, part by part.
 
     The plane's axes come from the first part of a large dataset: all vectors would need more memory than the model.
     """
-    task = network.task(dataset.task)
-    predictions = points = np.empty(0)
-    axes: Axes | None = None
-    loss = 0.0
-    with _at_rest(network):
-        for where, rows in dataset.parts():
-            sides = _sides(network, dataset.task, rows, device)
-            output = task.outputs(sides)
-            loss += float(task.losses(output, torch.from_numpy(dataset.targets[where]).to(device)).double().sum())
-            read = task.loss.read(output).double().cpu().numpy()
-            vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
-            if axes is None:
-                axes = principal_axes(vectors)
-                predictions, points = np.empty((len(dataset), *read.shape[1:])), np.empty((len(dataset), 2))
-            predictions[where], points[where] = read, axes.points(vectors)
-    assert axes is not None, "a dataset has at least one row"
-    return Scored(predictions, loss / len(dataset), Plane(points, axes.explained))
+
+    def __init__(self, task: Task, dataset: Dataset) -> None:
+        self.task = task
+        self.dataset = dataset
+        self.predictions = self.points = np.empty(0)
+        self.axes: Axes | None = None
+        self.loss = 0.0
+
+    def add(self, rows: Rows, sides: list[Tensor]) -> None:
+        """Add some rows of the data set, given one tensor [n, width] of row vectors, or two for a bi reading."""
+        output = self.task.outputs(sides)
+        target = torch.from_numpy(self.dataset.targets[rows]).to(output.device)
+        self.loss += float(self.task.losses(output, target).double().sum())
+        read = self.task.loss.read(output).double().cpu().numpy()
+        vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
+        if self.axes is None:
+            self.axes = principal_axes(vectors)
+            self.predictions = np.empty((len(self.dataset), *read.shape[1:]))
+            self.points = np.empty((len(self.dataset), 2))
+        self.predictions[rows], self.points[rows] = read, self.axes.points(vectors)
+
+    def scored(self) -> Scored:
+        assert self.axes is not None, "a dataset has at least one row"
+        plane = Plane(self.points, self.axes.explained)
+        return Scored(self.predictions, self.loss / len(self.dataset), plane)
+
+
+@torch.no_grad()
+def run_over(network: Network, source: TextSource, device: torch.device) -> dict[str, Scored]:
+    """Compute predictions, loss and projected vectors of every row of every task of a source, in one pass."""
+    scorers = {name: _Scorer(network.task(name), dataset) for name, dataset in source.datasets.items()}
+    with at_rest(network):
+        for where, rows in source.parts():
+            distinct, places = without_repeats(_flat(rows))
+            sides = torch.tensor(places, device=device).split(len(rows))
+            for name, vectors in pooled(network, list(scorers), distinct, device).items():
+                place = source.places[name][where]
+                asked = np.flatnonzero(place >= 0)
+                if len(asked):
+                    chosen = torch.from_numpy(asked).to(device)
+                    scorers[name].add(place[asked], [vectors[side[chosen]] for side in sides])
+    return {name: scorer.scored() for name, scorer in scorers.items()}
 
 
 @contextmanager
-def _at_rest(network: Network) -> Iterator[None]:
+def at_rest(network: torch.nn.Module) -> Iterator[None]:
     """Set eval mode inside the context and restore the previous mode afterwards."""
     was_training = network.training
     network.eval()
@@ -130,5 +179,9 @@ def _at_rest(network: Network) -> Iterator[None]:
 
 def _sides(network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device) -> list[Tensor]:
     """Return one tensor [n, width] of row vectors, or two for a bi reading."""
-    flat = [row[side] for side in range(len(rows[0])) for row in rows]
-    return list(vectors(network, network.task(name), flat, device).split(len(rows)))
+    return list(vectors(network, network.task(name), _flat(rows), device).split(len(rows)))
+
+
+def _flat(rows: Sequence[Sequence[TokenSequence]]) -> list[TokenSequence]:
+    """All first sequences, then all second ones."""
+    return [row[side] for side in range(len(rows[0])) for row in rows]

@@ -11,9 +11,11 @@ class Prediction:
 
     task: str
     label: str | list[str] | None
-    """most likely class; all labels more likely than not (multilabel); None for regression or no prediction"""
+    """most likely class; all labels more likely than not (multilabel); None for regression or no prediction. Tuned
+    thresholds decide instead if the model has them."""
     score: float
-    """largest probability, or the predicted number in the label's units; NaN if there is no prediction"""
+    """probability of the predicted class, largest probability (multilabel) or predicted number (in the label's units);
+    NaN if there is no prediction"""
     probabilities: dict[str, float] | None
     """probability of every label; None for regression"""
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.kinds.forms import Form
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.noise import Features, Folds, Suspects
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 if TYPE_CHECKING:
     from weft.kinds.labels import Labels, Values
@@ -52,14 +53,14 @@ class Kind(ABC):
     """names of the default metrics, the primary metric first"""
     metrics: ClassVar[Mapping[str, Form]]
     """metric name -> how it is computed, for every supported metric"""
+    tuned_for: ClassVar[tuple[str, ...]] = ()
+    """metrics that thresholds of binary decisions are tuned for, if primary; otherwise, F1 of each decision's label"""
     target_type: ClassVar[type[np.float64] | type[np.int64]]
     """NumPy type of a target"""
     hub_task: ClassVar[str]
     """the task's name on the Hugging Face hub"""
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"]]
     """the function that turns exported logits into predictions"""
-    reading_code: ClassVar[tuple[str, ...]]
-    """lines of Python that print the predictions of exported `logits`"""
 
     # labels, as declared in recipes and found in files
 
@@ -124,15 +125,32 @@ class Kind(ABC):
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
         """[n] divergence between two predictions, for regularizers and output penalties."""
 
-    def questions(self, labels: "Labels") -> int | None:  # noqa: ARG002
-        """Number of binary decisions in a row's label; None if the label is not a set of binary decisions."""
-        return None
+    # binary decisions, for labels that are a set of them
+
+    def decisions(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what each binary decision of a row is about; empty if a label is not a set of binary decisions."""
+        return ()
+
+    def yes_scores(self, predictions: Predictions) -> Predictions:
+        """[n, decisions] probability of yes in each binary decision"""
+        return np.empty((len(predictions), 0))
+
+    def is_yes(self, targets: Targets) -> NDArray[np.bool_]:
+        """[n, decisions] whether yes is true in each binary decision"""
+        return np.empty((len(targets), 0), dtype=np.bool_)
+
+    def temper_thresholds(self, thresholds: Thresholds, temperature: float) -> Thresholds:  # noqa: ARG002
+        """Return the thresholds that give the same decisions on tempered predictions."""
+        return thresholds
 
     # predictions
 
     @abstractmethod
-    def decide(self, predictions: Predictions) -> Targets:
-        """[n] or [n, labels] decisions in the form of targets; numbers are in the label's units."""
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> Targets:
+        """[n] or [n, labels] decisions in the form of targets; numbers are in the label's units.
+
+        `thresholds` are those of binary decisions: yes above them. None decides for what is more likely.
+        """
 
     def temper(self, predictions: Predictions, temperature: float) -> Predictions:  # noqa: ARG002
         """Apply temperature scaling. A temperature above 1 flattens probabilities, below 1 sharpens them.
@@ -146,8 +164,8 @@ class Kind(ABC):
     def majority(self, truth: Truth) -> Predictions:
         """Return the predictions of the majority-class baseline."""
 
-    def constant_answer(self, labels: "Labels", predictions: Predictions, targets: Targets) -> str | None:  # noqa: ARG002
-        """Return the label that is predicted for every row, or None if the predictions are not constant.
+    def constant_answer(self, labels: "Labels", chosen: Targets, targets: Targets) -> str | None:  # noqa: ARG002
+        """Return the label that is `chosen` for every row, or None if the decisions are not constant.
 
         None too where a constant prediction is expected or makes a metric undefined, which is reported already.
         """
@@ -171,6 +189,28 @@ class Kind(ABC):
     @abstractmethod
     def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """[n] distance between two predictions, from 0 to 1; `before` and `after` are in the label's units."""
+
+    # audits of data
+
+    def class_counts(self, labels: "Labels", targets: Targets) -> dict[str, int]:  # noqa: ARG002
+        """Return the number of rows with each class or label; empty if labels are numbers."""
+        return {}
+
+    def groups(self, labels: "Labels", targets: Targets) -> NDArray[np.int64]:  # noqa: ARG002
+        """[n] group of each label: equal labels, or numbers in the same fifth of their range."""
+        return np.unique(targets, axis=0, return_inverse=True)[1].reshape(-1)
+
+    @abstractmethod
+    def differ(self, labels: "Labels", one: Targets, two: Targets) -> NDArray[np.bool_]:
+        """[n] whether two labels of the same text contradict each other."""
+
+    @abstractmethod
+    def cross_predict(self, labels: "Labels", targets: Targets, features: Features, folds: Folds) -> Predictions:
+        """Return out-of-sample predictions of a linear model on `features`; each fold is held out once."""
+
+    @abstractmethod
+    def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:
+        """Return the rows whose labels are probably wrong, given out-of-sample predictions."""
 
     # predictions/TASK.parquet, as written by runs and read by reports
 
@@ -196,6 +236,10 @@ class Kind(ABC):
         """Format a target or decision of one row with the label names."""
 
     # export
+
+    @abstractmethod
+    def reading_code(self, labels: "Labels") -> list[str]:
+        """Return lines of Python that print the predictions of exported `logits`."""
 
     @abstractmethod
     def describe_logits(self, labels: "Labels") -> str:

@@ -10,7 +10,7 @@ from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.kinds.forms import Form, Weighted
 from weft.kinds.labels import Labels
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,18 @@ def title(name: str) -> str:
     return METRICS[name].title or name
 
 
-def score(labels: Labels, names: Sequence[str], targets: Targets, predictions: Predictions) -> dict[str, float]:
-    """Compute the named metrics of a task, and `n`, the number of rows; a regression is scored in the label's units."""
-    truth, answers = Truth.of(labels, targets), labels.in_units(predictions)
+def score(
+    labels: Labels,
+    names: Sequence[str],
+    targets: Targets,
+    predictions: Predictions,
+    thresholds: Thresholds | None = None,
+) -> dict[str, float]:
+    """Compute the named metrics of a task, and `n`, the number of rows; a regression is scored in the label's units.
+
+    `thresholds` default to those of the labels.
+    """
+    truth, answers = Truth.of(labels, targets, thresholds), labels.in_units(predictions)
     return {name: METRICS[name].compute(truth, answers) for name in names} | {"n": len(targets)}
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Targets = NDArray[np.float64] | NDArray[np.int64]
 Predictions = NDArray[np.float64]
 """[n, classes] probabilities, or [n] numbers"""
+Thresholds = NDArray[np.float64]
+"""[decisions] probability above which the answer to a binary decision is yes; [n, decisions] one for each row"""
 
 
 @dataclass(frozen=True)
@@ -29,19 +31,28 @@ class Truth:
     """range of a regression's labels; None if unknown"""
     positive: int | None = None
     """number of the positive class of precision, recall and `f1-positive`"""
+    thresholds: Thresholds | None = None
+    """decision thresholds of the model that is scored; None: it decides for what is more likely"""
 
     @staticmethod
-    def of(labels: "Labels", targets: Targets) -> "Truth":
-        """Convert training targets to the label's units."""
+    def of(labels: "Labels", targets: Targets, thresholds: Thresholds | None = None) -> "Truth":
+        """Convert training targets to the label's units. `thresholds` default to those of the labels."""
         positive = None if labels.positive is None else labels.names.index(labels.positive)
-        return Truth(labels.kind, labels.in_units(targets), len(labels.names), labels.limits, positive)
+        cuts = np.array(labels.thresholds) if thresholds is None and labels.thresholds is not None else thresholds
+        return Truth(labels.kind, labels.in_units(targets), len(labels.names), labels.limits, positive, cuts)
 
     def __len__(self) -> int:
         return len(self.targets)
 
     def rows(self, rows: NDArray[np.int64]) -> "Truth":
         """Select rows; a row may be selected more than once."""
-        return replace(self, targets=self.targets[rows])
+        cuts = self.thresholds
+        own = cuts[rows] if cuts is not None and cuts.ndim > 1 else cuts
+        return replace(self, targets=self.targets[rows], thresholds=own)
+
+    def decide(self, predictions: Predictions) -> Targets:
+        """[n] or [n, labels] the decisions that are scored, in the form of targets"""
+        return self.kind.decide(predictions, self.thresholds)
 
     def majority(self) -> Predictions:
         """Return the predictions of the majority-class baseline; for a regression, the mean."""

@@ -10,6 +10,8 @@ from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
+from weft.losses.focal import FocalConfig
+from weft.losses.logit_adjusted import LogitAdjustedConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.losses.ordinal_log import OrdinalLogConfig
 
@@ -19,7 +21,9 @@ LossConfig = Annotated[
     | MeanSquaredErrorConfig
     | CosineEmbeddingConfig
     | DualObjectiveConfig
-    | OrdinalLogConfig,
+    | OrdinalLogConfig
+    | FocalConfig
+    | LogitAdjustedConfig,
     Field(discriminator="name"),
     Exchangeable(LossOptions),
 ]

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from weft.foundation.components import Component
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
+from weft.kinds.truth import Targets
 from weft.nn.heads.base import Bounds
 
 TINY = 1e-6
@@ -27,6 +28,9 @@ class Loss(nn.Module, ABC):
         super().__init__()
         self.outputs = outputs
         """number of head outputs per row"""
+
+    def observe(self, targets: Targets) -> None:
+        """Called once before training with the targets of the train rows, for losses that need label frequencies."""
 
     @abstractmethod
     def forward(self, output: Tensor, target: Tensor) -> Tensor:

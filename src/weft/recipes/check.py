@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,8 +12,10 @@ from torch import nn
 
 from weft.data.dataset import Dataset
 from weft.data.remarks import WARNING
-from weft.foundation.values import Window
+from weft.data.sources import find_sources
+from weft.foundation.values import Part, Window
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
@@ -38,7 +40,7 @@ class SplitFacts:
     cut: int
 
     def __str__(self) -> str:
-        cut = f", {self.cut:,} rows truncated" if self.cut else ""
+        cut = f", {self.cut:,} rows lose tokens" if self.cut else ""
         return (
             f"{self.task} {self.split}: {self.rows:,} rows; {self.labels}; "
             f"length: median {self.median_tokens} tokens, maximum {self.longest}{cut}"
@@ -64,6 +66,8 @@ class Findings:
     remarks: list[str]
     layouts: list[str]
     """how csv and tsv files are read, where it is unambiguous; ambiguous files get a remark"""
+    cuts: list[str]
+    """tasks whose train rows lose tokens, and what reading all of them would cost"""
 
     @property
     def questions(self) -> int:
@@ -72,6 +76,7 @@ class Findings:
 
     def lines(self) -> Iterator[str]:
         yield from (str(split) for split in self.splits)
+        yield from self.cuts
         yield from self.plan
         yield (
             f"{self.parameters / 1e6:.1f} million parameters{self._frozen()}; {self.steps:,} steps; on this machine "
@@ -92,11 +97,14 @@ def examine(made: Assembly) -> Findings:
     splits = [
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
     ]
-    tokens = {name: float(task.train.token_counts().mean()) for name, task in data.items()}
+    tokens = BodyTokens.of(made)
     return Findings(
         splits=splits,
         steps=plan.steps,
-        plan=describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+        plan=[
+            *describe_sources({name: task.train for name, task in data.items()}),
+            *describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+        ],
         seconds=estimate_seconds(made, tokens),
         evaluations=len(plan.evaluations),
         scoring=len(plan.evaluations) * estimate_scoring(network, _scored_sets(made)),
@@ -105,7 +113,43 @@ def examine(made: Assembly) -> Findings:
         gigabytes=estimate_memory(made, tokens) / 1e9,
         remarks=made.notes,
         layouts=describe_layouts(data),
+        cuts=[said for task in data.values() if (said := describe_cuts(task.train, network.body.shape.positions))],
     )
+
+
+@dataclass(frozen=True)
+class BodyTokens:
+    """Counts the tokens that go through the body, for estimates."""
+
+    per_row: dict[str, float]
+    """mean number of tokens per train row of each task"""
+    apart: bool
+    """whether every task has a pass of its own, for per-task gradients"""
+
+    @staticmethod
+    def of(made: Assembly) -> "BodyTokens":
+        per_row = {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
+        return BodyTokens(per_row, made.step.methods.keep_apart)
+
+    def of_parts(self, parts: Sequence[Part]) -> float:
+        """Expected tokens of some parts; a row that several tasks of a source ask about counts once."""
+        together: dict[tuple[int, str], list[Part]] = {}
+        for part in parts:
+            together.setdefault((part.micro, part.task if self.apart else part.source), []).append(part)
+        return sum(
+            len(np.unique(np.concatenate([part.places for part in own]))) * self.per_row[own[0].task]
+            for own in together.values()
+        )
+
+
+def describe_sources(train: dict[str, Dataset]) -> list[str]:
+    """One line for each source with several tasks."""
+    return [
+        f"{', '.join(source.datasets)}: one source of {len(source):,} rows, each through the body once; labels: "
+        + ", ".join(f"{len(dataset):,} {task}" for task, dataset in source.datasets.items())
+        for source in find_sources(train)
+        if len(source.datasets) > 1
+    ]
 
 
 def describe_layouts(data: dict[str, TaskData]) -> list[str]:
@@ -114,9 +158,9 @@ def describe_layouts(data: dict[str, TaskData]) -> list[str]:
     return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
 
 
-def _scored_sets(made: Assembly) -> list[Dataset]:
+def _scored_sets(made: Assembly) -> list[dict[str, Dataset]]:
     """Rows that every evaluation of a run scores."""
-    return [*(task.dev for task in made.data.values()), *made.train_sample().values()]
+    return [{name: task.dev for name, task in made.data.items()}, made.train_sample()]
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
@@ -180,7 +224,7 @@ def trained_parameters(made: Assembly) -> dict[str, nn.Parameter]:
     return {name: p for name, p in made.network.named_parameters() if any(mode.trains(name) for mode in modes)}
 
 
-def estimate_seconds(made: Assembly, tokens: dict[str, float]) -> float:
+def estimate_seconds(made: Assembly, tokens: BodyTokens) -> float:
     """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows.
 
     A token is multiplied by the weights of the layers in the forward pass, for the gradient of the states if layers or
@@ -190,14 +234,14 @@ def estimate_seconds(made: Assembly, tokens: dict[str, float]) -> float:
     products = 1 + any(name.startswith(("body.", "adapter")) for name in trained)
     products += any(name.startswith("body.") for name in trained)
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
-    per_step = np.mean([sum(w.count(task) * tokens[task] for task in w.tasks) for w in sample])
+    per_step = np.mean([tokens.of_parts(window.parts) for window in sample])
     weights = layer_weights(network)
     return float(2 * products * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
 
 
-def estimate_scoring(network: Network, datasets: list[Dataset]) -> float:
+def estimate_scoring(network: Network, splits: Sequence[Mapping[str, Dataset]]) -> float:
     """Estimate the seconds of one evaluation: a forward pass over all rows."""
-    tokens = sum(int(dataset.token_counts().sum()) for dataset in datasets)
+    tokens = sum(int(source.token_counts().sum()) for datasets in splits for source in find_sources(datasets))
     weights = layer_weights(network)
     return float(2 * weights * tokens / (PAYS * multiply_rate(network.body.shape.width)))
 
@@ -208,12 +252,12 @@ def layer_weights(network: Network) -> int:
     return sum(p.numel() for p in body.layers.parameters()) * body.shape.layers // len(body.layers)
 
 
-def estimate_memory(made: Assembly, tokens: dict[str, float]) -> float:
+def estimate_memory(made: Assembly, tokens: BodyTokens) -> float:
     """Estimate bytes: weights; gradients and two moments of those that train; activations of the largest pass; Python
     and torch."""
     network, plan = made.network, made.plan
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
-    passes = [sum(len(part.rows) * tokens[part.task] for part in parts) for window in sample for parts in window.micros]
+    passes = [tokens.of_parts(parts) for window in sample for parts in window.micros]
     shape = network.body.shape
     # per token and layer: states before and after attention and feed-forward, queries, keys, values, both inner states
     per_token = shape.layers * (10 * shape.width + 2 * shape.inner)

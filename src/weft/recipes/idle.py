@@ -22,7 +22,7 @@ from weft.weighting.base import Weighting
 def reject_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> None:
     """Raise UserError for a method that can have no effect in this run."""
     asks = recipe.surgery.name != "none" or weighting.compares_tasks or recipe.log.conflicts_every is not None
-    mixed = asks and any(len(window.tasks) > 1 for window in _windows(plan))
+    mixed = asks and mixes_tasks(plan)
     schedules = ", ".join(dict.fromkeys(phase.schedule.name for phase in recipe.resolved_phases()))
     reason = (
         f"each step of {schedules} has only one task; choose a schedule that mixes tasks, such as batch-round-robin"
@@ -48,6 +48,11 @@ def reject_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> Non
     if recipe.log.conflicts_every is not None and not (mixed and trains_shared):
         why = reason if trains_shared else _frozen(recipe)
         raise UserError(f"log.conflicts_every: there are no gradient conflicts to log: {why}")
+
+
+def mixes_tasks(plan: Plan) -> bool:
+    """Return whether any step has several tasks."""
+    return any(len(window.tasks) > 1 for window in _windows(plan))
 
 
 def untrained(recipe: Recipe, plan: Plan) -> list[str]:

@@ -99,6 +99,6 @@ def _changed(task: str, before: ModelConfig, now: ModelConfig) -> str:
     """Describe which settings under a trained head differ now."""
     # compares serialized content: a component named by `use` is imported in the recipe, but not in the saved model
     old, new = before.content()["tasks"][task], now.content()["tasks"][task]
-    keys = [key for key in ("reading", "pooling", "layer", "head") if old.get(key) != new.get(key)]
+    keys = [key for key in ("reading", "long_texts", "pooling", "layer", "head") if old.get(key) != new.get(key)]
     keys += ["adapter"] if _adapter_content(before, task) != _adapter_content(now, task) else []
     return f", which was trained with another {' and '.join(keys)}" if keys else ""

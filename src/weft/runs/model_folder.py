@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from weft.data.dataset import Dataset
 from weft.data.tokenizer import Tokenizer
 from weft.evaluation.calibration import fit_temperature
 from weft.evaluation.scoring import Evaluation
+from weft.evaluation.thresholds import TunedThresholds
 from weft.foundation.atomic import sha256
 from weft.foundation.config import parse
 from weft.foundation.content import read_json
@@ -41,9 +42,10 @@ def save_model(
     """Save a model folder. `transformers` loads its body, weft loads it with all tasks."""
     save_weights(network, folder)
     tokenizer.save(folder, network.body.shape.positions, types=network.body.has_segments)
-    labels = {name: network.task(name).labels for name in config.tasks}
-    save_settings(folder, config, labels, _temperatures(evaluation, dev) if config.calibrate else {})
-    card = model_card(config, network.body.family, evaluation, train, dev)
+    labels = {name: _decided(network.task(name).labels, evaluation.tuned.get(name)) for name in config.tasks}
+    temperatures = _temperatures(evaluation, dev) if config.calibrate else {}
+    save_settings(folder, config, labels, temperatures)
+    card = model_card(config, network.body.family, evaluation, train, dev, temperatures)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
@@ -62,6 +64,11 @@ def _weight_files(content: Mapping[str, Any]) -> frozenset[str]:
     recipe = content.get("recipe")
     adapted = isinstance(recipe, dict) and recipe.get("adapter") is not None
     return BODY_FILES | ({ADAPTERS} if adapted else frozenset())
+
+
+def _decided(labels: Labels, tuned: TunedThresholds | None) -> Labels:
+    """Return the labels with the thresholds that were tuned on all dev rows, if any were."""
+    return labels if tuned is None else replace(labels, thresholds=tuple(tuned.final.tolist()))
 
 
 def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:

@@ -29,4 +29,4 @@ def _turn(streams: list[BatchStream], start: int, i: int) -> Round:
     """Return the batch of round `i`, after `start` batches of every stream."""
     turn, place = divmod(i, len(streams))
     stream = streams[place]
-    return [(stream.task, stream.batch(start + turn))]
+    return [(stream.source, stream.batch(start + turn))]

@@ -39,7 +39,8 @@ def task_files(
 
 def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:
     """Build the reader that turns a task's texts into token sequences."""
-    return Reader(config.tasks[task].reading, tokenizer.template, config.max_length)
+    own = config.tasks[task]
+    return Reader(own.reading, tokenizer.template, config.max_length, own.long_texts)
 
 
 def build_network(

@@ -8,6 +8,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_vali
 from weft.bodies.adapters import AdapterConfig
 from weft.bodies.adapters.base import AdapterOptions
 from weft.data.config import DataConfig, DataField
+from weft.data.long_texts import LongTextsConfig
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.data.readings import Reading
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
@@ -56,6 +58,9 @@ class TaskConfig(Config):
     reading: Reading = "single"
     """How texts become token sequences: single (one text), bi (two texts, encoded separately), cross (two texts in one
     sequence) or concat (cross without [SEP] between the texts)."""
+    long_texts: LongTextsConfig = TRUNCATE
+    """What is read of a text that does not fit into `max_length`: truncate (its beginning), head-tail (its beginning
+    and its end) or windows (all of it, in overlapping sequences)."""
     layer: LayerChoice = None
     """Layer that is pooled: its number (0 is the embeddings), or "mix" for a learned mix of all layers. Defaults to the
     last layer."""
@@ -78,9 +83,13 @@ class TaskConfig(Config):
     """Smallest and largest label of a regression. Defaults to the range found in the train file."""
     scale: bool = True
     """Whether a regression is trained on labels scaled to 0..1. Predictions are always in the label's units."""
-    class_weights: Literal["balanced"] | dict[str, float] | None = None
-    """Weight of a row's loss by its class. "balanced" gives all classes the same total weight. Defaults to no
-    weights."""
+    class_weights: Literal["balanced", "effective"] | dict[str, float] | None = None
+    """Weight of a row's loss by its class: a table by class, or from the class's rows in train. "balanced" gives all
+    classes the same total weight, "effective" the same by effective number of rows (beta = 0.999; another beta:
+    `{ effective = 0.99 }`). Defaults to no weights."""
+    thresholds: Literal["default", "tuned"] = "default"
+    """Decision thresholds, for multilabel and two classes: "default" decides for what is more likely, "tuned" tunes one
+    threshold per label on the dev rows and saves it with the model. Dev scores are then cross-fitted."""
     layer_factors: LayerFactors | None = None
     """Factors on the task's gradient per layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`."""
     metrics: tuple[str, ...] | None = None
@@ -99,6 +108,15 @@ class TaskConfig(Config):
         kind = KINDS[self.kind]
         kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
+        return self
+
+    @model_validator(mode="after")
+    def _windows_are_of_one_text(self) -> "TaskConfig":
+        if self.reading in ("cross", "concat") and not self.long_texts.one_sequence:
+            raise ValueError(
+                f"long_texts: {self.long_texts.name!r} cuts a text into sequences, but the reading {self.reading!r} "
+                'puts two texts into one sequence; use reading = "bi", or long_texts = "head-tail"'
+            )
         return self
 
     @property

@@ -51,6 +51,7 @@ def scale_notes(losses: Mapping[str, float], untrained: Sequence[str]) -> list[s
         return []
     shown = ", ".join(f"{task} {loss:.2g}" for task, loss in sorted(trained.items(), key=lambda item: -item[1]))
     return [
-        f"the tasks' losses differ in scale by more than {DIFFERENT:g} (of a constant prediction: {shown}), and the "
-        'largest dominates their sum; weighting = "normalized" gives all tasks the same scale'
+        f"the tasks' losses differ in scale by more than {DIFFERENT:g} (of a constant prediction: {shown}), so the "
+        'largest may dominate the steps that they share; schedule = "alternating" gives every task steps of its own, '
+        "log.conflicts_every shows the norm of each task's gradient"
     ]

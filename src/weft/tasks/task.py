@@ -1,5 +1,6 @@
 """The modules of one task on top of the shared body."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,7 @@ from weft.losses.base import Loss
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
+from weft.nn.pooling.windows import build_window_pooling
 from weft.regularizers.base import Divergence, Regularizer
 from weft.tasks.config import TaskConfig
 
@@ -29,11 +31,13 @@ class TaskParts:
     pooling: Pooling
     head: Head
     loss: Loss
+    windows: Pooling
+    """pools the vectors of the windows of a text"""
     regularizer: Regularizer | None = None
 
 
 class Task(nn.Module):
-    """layer -> pooling -> dropout -> head -> loss"""
+    """layer -> pooling -> (pooling of windows) -> dropout -> head -> loss"""
 
     def __init__(
         self,
@@ -44,14 +48,20 @@ class Task(nn.Module):
         dropout: float,
         metrics: tuple[str, ...],
         class_weights: Tensor | None = None,
+        tunes_thresholds: bool = False,
     ) -> None:
-        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training."""
+        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training.
+
+        `tunes_thresholds`: whether evaluations in training tune the decision thresholds.
+        """
         super().__init__()
         self.name = name
         self.labels = labels
         self.metrics = metrics
+        self.tunes_thresholds = tunes_thresholds
         self.layer = parts.layer
         self.pooling = parts.pooling
+        self.windows = parts.windows
         self.dropout = dropout
         self.head = parts.head
         self.loss = parts.loss
@@ -66,12 +76,14 @@ class Task(nn.Module):
         """the primary metric, which counts in the overall score"""
         return self.metrics[0]
 
-    def vectors(self, hidden: tuple[Tensor, ...], encoded: Encoded) -> Tensor:
-        """[n, width] pooled vectors from the hidden states of all layers"""
+    def vectors(self, hidden: Sequence[Tensor], encoded: Encoded) -> Tensor:
+        """[n, width] pooled vectors of all texts, from the hidden states of all layers"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
+        if encoded.windows is not None:
+            pooled = self.windows(pooled, encoded.by_text)
         return pooled
 
-    def padded_vectors(self, hidden: tuple[Tensor, ...], mask: Tensor) -> Tensor:
+    def padded_vectors(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
         """[n, width] pooled vectors from padded hidden states, for export"""
         pooled: Tensor = self.pooling.padded(self.layer(hidden), mask)
         return pooled
@@ -87,7 +99,7 @@ class Task(nn.Module):
         losses: Tensor = self.loss(output, target)
         return losses if self.class_weights is None else losses * self.class_weights[target]
 
-    def forward(self, hidden: list[tuple[Tensor, ...]], texts: tuple[Encoded, ...]) -> Tensor:
+    def forward(self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...]) -> Tensor:
         """[n, k]; `hidden` and `texts` have one entry, or two for a bi reading."""
         return self.outputs([self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)])
 
@@ -127,8 +139,26 @@ def build_task(
     head = _build_head(config, shape)
     metrics = choose_metrics(labels, config.metrics, name)
     layer = build_layer(config.layer, body.shape.layers, name)
-    parts = TaskParts(layer, pooling, head, loss, regularizer)
-    return Task(name, labels, parts, dropout=dropout, metrics=metrics, class_weights=class_weights)
+    windows = build_window_pooling(config.long_texts.pooled_by, pooling.width)
+    parts = TaskParts(layer, pooling, head, loss, windows, regularizer)
+    return Task(
+        name,
+        labels,
+        parts,
+        dropout=dropout,
+        metrics=metrics,
+        class_weights=class_weights,
+        tunes_thresholds=_tunes_thresholds(name, config, labels),
+    )
+
+
+def _tunes_thresholds(name: str, config: TaskConfig, labels: Labels) -> bool:
+    if config.thresholds == "tuned" and not labels.kind.decisions(labels.names):
+        raise UserError(
+            f'tasks.{name}.thresholds: "tuned" is for multilabel and two classes, but the task has '
+            f"{labels.kind.counted(labels)}; leave it out"
+        )
+    return config.thresholds == "tuned"
 
 
 def _build_head(config: TaskConfig, shape: HeadShape) -> Head:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
@@ -55,8 +57,11 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     low, high = bounds or (-3.0, 3.0)
     generator = torch.Generator().manual_seed(0)
     output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
-    target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
-    losses = loss(output, torch.from_numpy(target))
+    targets: NDArray[Any] = np.array(
+        [labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type
+    )
+    loss.observe(targets)
+    losses = loss(output, torch.from_numpy(targets))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
     require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")
     losses.sum().backward()

@@ -19,7 +19,7 @@ from weft.foundation.values import Window
 from weft.inference.evaluate import evaluate_network
 from weft.kinds.metrics import overall
 from weft.runs.folder import RunFolder
-from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord
+from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord, ThresholdsRecord
 from weft.schedules.plan import Plan
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.distributed import SOLO, Processes
@@ -178,7 +178,8 @@ class Trainer:
         evaluation = self._selected(evaluate_network(self.network, self.scoring.dev, progress.step, self.step.device))
         train = None
         if self.scoring.train_sample:
-            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device)
+            final = {name: tuned.final for name, tuned in evaluation.tuned.items()}
+            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device, final)
         # Untrained heads are scored but never saved as the best. An undefined score ranks last.
         worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
@@ -201,6 +202,7 @@ class Trainer:
                 losses=evaluation.losses,
                 train=None if train is None else train.scores,
                 train_losses=None if train is None else train.losses,
+                thresholds=self._thresholds(evaluation),
                 best=is_best,
                 warnings=tuple(warnings),
                 seconds=round(seconds, 3),
@@ -209,6 +211,19 @@ class Trainer:
         self.listener.evaluated(evaluation, is_best)
         for warning in warnings:
             self.listener.noted(warning)
+
+    def _thresholds(self, evaluation: Evaluation) -> dict[str, ThresholdsRecord]:
+        found = {}
+        for task, tuned in evaluation.tuned.items():
+            labels = self.network.task(task).labels
+            names = labels.kind.decisions(labels.names)
+            found[task] = ThresholdsRecord(
+                at=dict(zip(names, tuned.final.tolist(), strict=True)),
+                kept=tuple(name for name, kept in zip(names, tuned.kept, strict=True) if kept),
+                default=tuned.default,
+                naive=tuned.naive,
+            )
+        return found
 
     def _selected(self, evaluation: Evaluation) -> Evaluation:
         """Add the score that selects the best checkpoint. If no task is known to train, all tasks count."""

@@ -111,9 +111,10 @@ def test_a_constant_answer_is_noticed() -> None:
     same = np.tile([0.2, 0.7, 0.1], (4, 1))
     for name in ("classification", "ordinal"):
         labels = LABELS[name]
-        assert labels.kind.constant_answer(labels, same, targets_of(labels)) == labels.names[1]
-        assert labels.kind.constant_answer(labels, same, np.ones(4, dtype=np.int64)) is None
-        assert labels.kind.constant_answer(labels, answers_of(labels), targets_of(labels)) is None
+        constant, targets = labels.kind.decide(same), targets_of(labels)
+        assert labels.kind.constant_answer(labels, constant, targets) == labels.names[1]
+        assert labels.kind.constant_answer(labels, constant, np.ones(4, dtype=np.int64)) is None
+        assert labels.kind.constant_answer(labels, labels.kind.decide(answers_of(labels)), targets) is None
 
 
 @pytest.mark.parametrize(
@@ -132,13 +133,13 @@ def test_what_each_kind_can_be_asked() -> None:
     two = Labels("classification", ("no", "yes"))
     assert [kind.name for kind in KINDS.values() if kind.has_one_class] == ["classification", "ordinal"]
     assert [kind.name for kind in KINDS.values() if isinstance(kind, ProbabilityKind)] == list(KINDS)[:3]
-    assert {name: labels.kind.questions(labels) for name, labels in LABELS.items()} == {
-        "classification": None,
-        "ordinal": None,
-        "multilabel": 3,
-        "regression": None,
+    assert {name: labels.kind.decisions(labels.names) for name, labels in LABELS.items()} == {
+        "classification": (),
+        "ordinal": (),
+        "multilabel": LABELS["multilabel"].names,
+        "regression": (),
     }
-    assert (two.kind.questions(two), two.is_binary) == (1, True)
+    assert (two.kind.decisions(two.names), two.is_binary) == (("yes",), True)
     assert [name for name, labels in LABELS.items() if labels.limits is not None] == ["regression"]
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.data.readings import TokenSequence
 from weft.inference.joint import Ask
 from weft.serving.batching import Batcher
 from weft.serving.refusals import Refusal
@@ -21,9 +22,9 @@ REQUESTS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_s
 """for each request the lengths of its rows"""
 
 
-def rows(lengths: list[int], number: int = 0) -> list[list[tuple[Any, int]]]:
+def rows(lengths: list[int], number: int = 0) -> list[list[TokenSequence]]:
     """Rows of one sequence; what stands in it tells where it came from."""
-    return [[(np.full(length, 1000 * number + i), 0)] for i, length in enumerate(lengths)]
+    return [[TokenSequence(np.full(length, 1000 * number + i))] for i, length in enumerate(lengths)]
 
 
 def ask(lengths: list[int], number: int = 0) -> Ask:
@@ -42,9 +43,11 @@ def test_pieces_are_the_request_again(lengths: list[int], limit: int) -> None:
 
 
 def test_tokens_are_counted_once_for_a_text_that_several_tasks_read() -> None:
-    one, two = (np.arange(5), 0), (np.arange(7), 0)
+    one, two = TokenSequence(np.arange(5)), TokenSequence(np.arange(7))
     assert row_tokens([Ask("mood", [[one]]), Ask("near", [[one, two]])]) == [12]
-    assert row_tokens([Ask("mood", [[one]]), Ask("cross", [[(np.arange(5), 3)]])]) == [10]  # another segment
+    assert row_tokens([Ask("mood", [[one]]), Ask("cross", [[TokenSequence(np.arange(5), 3)]])]) == [
+        10
+    ]  # another segment
 
 
 def fill(waiting: Waiting, requests: list[list[int]], loop: asyncio.AbstractEventLoop) -> list[QueuedJob]:
@@ -117,7 +120,7 @@ class Mirror:
         self.poison: int | None = None
 
     def together(self, asks: list[Ask]) -> list[Any]:
-        sequences = [ids for one in asks for row in one.rows for ids, _ in row]
+        sequences = [sequence.ids for one in asks for row in one.rows for sequence in row]
         if any(ids[0] == self.poison for ids in sequences):
             raise ZeroDivisionError
         self.passes.append(sum(map(len, sequences)))

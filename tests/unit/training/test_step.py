@@ -12,6 +12,7 @@ from weft.foundation.errors import RunError
 from weft.foundation.values import Part, Window
 from weft.recipes.recipe import parse_recipe
 from weft.schedules.plan import Plan
+from weft.schedules.sources import separate
 from weft.surgery import SurgeryConfig
 from weft.tasks.building import build_network
 from weft.training.methods import Methods, Numerics
@@ -30,7 +31,7 @@ def build(tiny: Path, **changes: object) -> tuple[Step, Plan]:
     weighting = recipe.weighting.build(tuple(recipe.tasks))
     optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
     step = Step(network, train, optimizer, Methods(weighting), Numerics(torch.device("cpu")), seed=5)
-    return step, build_plan(recipe, {name: len(d) for name, d in train.items()}, None)
+    return step, build_plan(recipe, separate({name: len(d) for name, d in train.items()}), None)
 
 
 def gradients(step: Step, window: Window) -> list[torch.Tensor]:
@@ -86,7 +87,7 @@ def test_the_report_has_raw_losses_norm_and_tokens(tiny: Path) -> None:
     assert list(report.losses) == ["sentiment", "paraphrase", "similarity"]
     assert report.losses["sentiment"] == pytest.approx(0.69, abs=0.2)
     expected = sum(
-        sum(len(ids) for ids, _ in step.ahead.datasets[part.task].sequences(int(row)))
+        sum(len(sequence.ids) for sequence in step.ahead.datasets[part.task].sequences(int(row)))
         for part in window.parts
         for row in part.rows
     )

@@ -4,9 +4,17 @@ BODY = 'body = "packaged:minilm-l6"   # small and quick; any encoder of docs/bod
 OPTIMIZER = [
     "[optimizer]",
     "lr = 5e-5   # a good start for small bodies; 2e-5 for BERT base",
+    "head_lr = 1e-3   # heads start at random and learn faster than the body",
     "weight_decay = 0.01",
     "warmup = 10",
     "clip = 1.0",
+]
+
+
+SCHEDULE = [
+    "[schedule]",
+    'name = "alternating"   # one file per step, in turns: unlike tasks that share a step move the body less for each',
+    "",
 ]
 
 
