@@ -263,3 +263,16 @@ def test_an_adapter_of_ones_own(tiny: Path, tmp_path: Path) -> None:
     loaded = weft.load(tmp_path / "run", trust_code=True)
     assert loaded.network.adapter_of("sentiment") is not None
     assert loaded.predict("sentiment", TEXTS) == trained.predict("sentiment", TEXTS)
+
+
+@pytest.mark.parametrize("per_task", [False, True])
+def test_tasks_of_one_source_with_adapters(tiny: Path, tmp_path: Path, per_task: bool) -> None:
+    """Rows that both tasks read are encoded once if the adapter is shared, and for each task if it is not."""
+    content = recipe_content(tiny, epochs=2, adapter={"name": "lora", "per_task": per_task})
+    content["tasks"] = {name: content["tasks"]["sentiment"] for name in ("mood", "tone")}
+    model = weft.train(write_recipe(tmp_path, content), tmp_path / "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())["dev"]
+    scores = weft.load(tmp_path / "run").evaluate().scores
+    for task in content["tasks"]:
+        assert scores[task]["accuracy"] == pytest.approx(result[task]["accuracy"])
+        assert model.predict_all(TEXTS)[task][0].score == pytest.approx(model.predict(task, TEXTS)[0].score, abs=1e-6)
