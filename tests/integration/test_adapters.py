@@ -269,7 +269,7 @@ def test_an_adapter_of_ones_own(tiny: Path, tmp_path: Path) -> None:
 def test_tasks_of_one_source_with_adapters(tiny: Path, tmp_path: Path, per_task: bool) -> None:
     """Rows that both tasks read are encoded once if the adapter is shared, and for each task if it is not."""
     content = recipe_content(tiny, epochs=2, adapter={"name": "lora", "per_task": per_task})
-    content["tasks"] = {name: content["tasks"]["sentiment"] for name in ("mood", "tone")}
+    content["tasks"] = dict.fromkeys(("mood", "tone"), content["tasks"]["sentiment"])
     model = weft.train(write_recipe(tmp_path, content), tmp_path / "run")
     result = json.loads((tmp_path / "run" / "result.json").read_text())["dev"]
     scores = weft.load(tmp_path / "run").evaluate().scores
