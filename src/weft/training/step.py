@@ -191,10 +191,7 @@ class Step:
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
             embedded, outputs = self._forward(self.network, distinct, batches, place)
-            losses = [
-                self.network.task(batch.task).losses(output, batch.target)
-                for batch, output in zip(batches, outputs, strict=True)
-            ]
+            losses = [self._losses(window, *one) for one in zip(batches, outputs, strict=True)]
             terms = []
             if self._is_regularized(parts):
                 terms.append(self._regularize(batches[0], distinct, place, embedded, outputs[0]))
@@ -207,6 +204,20 @@ class Step:
         totals.losses += shares.detach()
         totals.terms += extra.detach()
         totals.tokens += len(distinct.encoded.ids)
+
+    def _losses(self, window: Window, batch: Batch, output: Tensor) -> Tensor:
+        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers.
+
+        A row without a label has no label loss.
+        """
+        task, distillation = self.network.task(batch.task), self.methods.distillation
+        losses = task.losses(output, batch.target)
+        if batch.labelled is not None:
+            losses = losses * batch.labelled
+        if distillation is None or batch.teacher is None:
+            return losses
+        weight = distillation.weight(window.step)
+        return (1 - weight) * losses + weight * task.imitation(output, batch.teacher, distillation.temperature)
 
     def _forward(
         self, network: Network, distinct: DistinctTexts, batches: list[Batch], place: Place
