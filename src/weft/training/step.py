@@ -165,8 +165,9 @@ class Step:
 
     def _over_all_processes(self, totals: Totals) -> None:
         """Sum losses, tokens and gradients over processes; per-task gradients on the body are summed already."""
-        module: nn.Module = self.network.tasks if self.methods.keep_apart else self.network
-        self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
+        apart = self.methods.keep_apart
+        named = self.network.task_parameters() if apart else list(self.network.named_parameters())
+        self.processes.sum_gradients([p for _, p in named if p.requires_grad])
         tokens = totals.losses.new_tensor([totals.tokens], dtype=torch.float64)
         numbers = torch.cat([totals.losses.double(), totals.terms.double(), tokens])
         self.processes.sum(numbers)
@@ -185,7 +186,7 @@ class Step:
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Totals) -> None:
         """Run one forward and backward pass; add its losses, terms and tokens to `totals`."""
         batches = [self.ahead.batch(window.step, part) for part in parts]
-        distinct = DistinctTexts.of([batch.texts for batch in batches]).to(self.device)
+        distinct = self.network.distinct(batches).to(self.device)
         batches = [batch.to(self.device) for batch in batches]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
