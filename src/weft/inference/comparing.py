@@ -53,10 +53,8 @@ def compare(
         gated(
             task,
             metrics[task][0],
-            *(
-                (Truth.of(model.labels[task], before[task].targets), own[task])
-                for model, own in zip((old, new), answers, strict=True)
-            ),
+            (Truth.of(old.labels[task], before[task].targets), answers[0][task]),
+            (Truth.of(new.labels[task], after[task].targets), answers[1][task]),
             max_drop,
             when,
         )
