@@ -16,6 +16,7 @@ OWN = ("kinds", "report/sections")
 CAPABILITIES = {"has_one_class", "has_numbers", "is_binary", "ProbabilityKind"}
 """what a kind says of itself; a loss states by these what labels it needs"""
 OTHERS = {
+    "bodies/adapters/lora.py": "ndim is of hidden states, packed or padded",
     "data/columns.py": "is_numeric is of a column in a file, which has no task yet",
     "recipes/init/choices.py": "the same: it proposes a kind for a column",
     "penalties/norms.py": "ndim is of a parameter",
