@@ -20,6 +20,7 @@ OTHERS = {
     "recipes/init/choices.py": "the same: it proposes a kind for a column",
     "penalties/norms.py": "ndim is of a parameter",
     "testing/penalties.py": "ndim is of a penalty's value",
+    "pretraining/loop.py": "ndim is of a parameter",
     "training/optimizer.py": "ndim is of a parameter",
 }
 """files whose `is_numeric` and `ndim` are no questions about labels"""

@@ -20,6 +20,7 @@ from weft.schedules import ScheduleConfig
 from weft.surgery import SurgeryConfig
 from weft.testing.configs import check_config
 from weft.trackers import TrackerConfig
+from weft.training.averaging import AverageConfig
 from weft.training.trainable import TrainableConfig
 from weft.weighting import WeightingConfig
 
@@ -35,6 +36,7 @@ REGISTRIES = {
     "surgery": SurgeryConfig,
     "trackers": TrackerConfig,
     "weighting": WeightingConfig,
+    "training/averaging.py": AverageConfig,
     "training/trainable.py": TrainableConfig,
 }
 CHECKS: dict[str, Callable[[Any], None]] = {

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.exported import write_model
 from tests.integration.test_resume import wait_for_steps
 from tests.integration.together import free_port, start_together, train_together
 from tests.sourced import table_content, write_table
@@ -31,6 +32,16 @@ def exact(tiny: Path, **changes: Any) -> dict[str, Any]:
     content = recipe_content(tiny, epochs=1, dropout=0.0, body_dropout=0.0, optimizer=optimizer, **changes)
     content["tasks"]["sentiment"]["batch_size"] = 1
     return content
+
+
+def teacher(tiny: Path) -> Path:
+    """A model of all three tasks."""
+    folder = tiny.parent / "teacher"
+    if not folder.exists():
+        folder.mkdir()
+        likes = {name: {"like": name} for name in ("sentiment", "paraphrase", "similarity")}
+        write_model(tiny, folder, likes, body=str(tiny / "body"))
+    return folder / "model"
 
 
 def cases(tiny: Path) -> dict[str, dict[str, Any]]:
@@ -59,6 +70,7 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
         ),
         "one task at a time": exact(tiny, schedule="epoch-round-robin", trainable={"name": "layers", "layers": [1]}),
         "smart and penalties": smart,
+        "distilled average": exact(tiny, distill={"teachers": [str(teacher(tiny))], "anneal": True}, average="ema"),
         "one source": shared_rows(tiny),
         "one source, pcgrad": shared_rows(tiny, surgery="pcgrad"),
         "dropout": recipe_content(tiny, epochs=1),
@@ -116,6 +128,7 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "logged",
         "one task at a time",
         "smart and penalties",
+        "distilled average",
         "one source",
         "one source, pcgrad",
     ],

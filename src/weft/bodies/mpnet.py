@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.family import UNTYPED_KEYS, Classifier, Names
+from weft.bodies.family import UNTYPED_KEYS, Classifier, MaskedHead, Names
 from weft.bodies.layout import TokenLayout
 from weft.bodies.post_norm import Layer
 from weft.bodies.roberta import CountsFromPad
@@ -72,6 +72,9 @@ class Mpnet(CountsFromPad):
         "outer": ("output.dense",),
         "outer_norm": ("output.LayerNorm",),
     }
+    masked_head = MaskedHead(
+        "MPNetForMaskedLM", "mpnet.", "lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "gelu"
+    )
     prefixes = ("mpnet.",)
     not_body = ("lm_head.", "classifier.", "qa_outputs.")
 

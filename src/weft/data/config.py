@@ -48,6 +48,9 @@ class DataConfig(Config):
     """Dev file, on which scores are measured."""
     test: str | None = None
     """Test file, used only by `weft evaluate --split test`."""
+    unlabelled: str | None = None
+    """File of further train texts without labels, with the same text columns. Teachers (`distill`) predict them, and
+    only these predictions are trained on."""
     dev_fraction: float | None = Field(default=None, gt=0, lt=1)
     """Fraction of the train file to hold out instead of `dev`. Rows with equal texts stay in one split."""
     text: ColumnName = "text"
@@ -109,7 +112,7 @@ class DataConfig(Config):
 
     @model_validator(mode="after")
     def _rules_need_labels(self) -> "DataConfig":
-        for key in ("label_map", "on_blank"):
+        for key in ("label_map", "on_blank", "unlabelled"):
             if getattr(self, key) and not self.label:
                 raise ValueError(f"`{key}` is about labels, but there is no label column; leave it out")
         return self
@@ -121,7 +124,19 @@ class DataConfig(Config):
 
     def without_files(self) -> "DataConfig":
         """Return a copy with the columns and rules only, without the files, their layout and their location."""
-        files = {"train", "dev", "test", "hub", "preset", "given", "quoting", "header", "columns", "encoding"}
+        files = {
+            "train",
+            "dev",
+            "test",
+            "unlabelled",
+            "hub",
+            "preset",
+            "given",
+            "quoting",
+            "header",
+            "columns",
+            "encoding",
+        }
         return DataConfig.model_validate(self.model_dump(exclude=files))
 
     @property
@@ -163,6 +178,14 @@ PRESETS: dict[str, DataConfig] = {
     "quora": _cs224n("quora", "quora", **_PAIR, label="is_duplicate"),
     "stsb": _cs224n("stsb", "sts", **_PAIR, label="similarity"),
     "cfimdb": _cs224n("cfimdb", "ids-cfimdb", text="sentence", label="sentiment"),
+    # phrases of two or more words in the trees of SST's train sentences: no dev file, so some are held out
+    "sst-phrases": DataConfig(
+        preset="sst-phrases",
+        train="more/sst-phrases-train.tsv",
+        dev_fraction=0.02,
+        text="phrase",
+        label="sentiment",
+    ),
     "starter/sentiment": _starter("sentiment"),
     "starter/paraphrase": _starter("paraphrase", text2="text2"),
     "starter/similarity": _starter("similarity", text2="text2"),

@@ -1,5 +1,6 @@
 """Data set of one task and one split, and its batches."""
 
+from collections.abc import Callable
 from copy import copy
 
 import numpy as np
@@ -10,12 +11,12 @@ from weft.data.config import DataConfig
 from weft.data.files import require_columns
 from weft.data.labels import FlagColumns, LabelColumn, TextNumbers
 from weft.data.readings import Reader, TokenSequence, pack
-from weft.data.tokens import TokenizedFile
+from weft.data.tokens import JoinedFile, TokenizedFile
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import generator
 from weft.foundation.values import Batch, Rows
 from weft.kinds.labels import Labels
-from weft.kinds.truth import Targets
+from weft.kinds.truth import Predictions, Targets
 
 
 def text_columns(config: DataConfig, reader: Reader, *, training: bool = False) -> list[str]:
@@ -68,6 +69,10 @@ class Dataset:
         self.rows: Rows = rows
         """Index in the file of each row of this data set."""
         self.targets: Targets = targets
+        self.teacher: Callable[[Rows], Predictions] | None = None
+        """Returns the teachers' predictions for rows of this data set, on the training scale."""
+        self.labelled: NDArray[np.bool_] | None = None
+        """Which rows have a label. None for all rows."""
         if not len(rows):
             raise UserError(f"{file.source}: leaves no row for task {task!r}")
 
@@ -80,8 +85,25 @@ class Dataset:
             return self
         chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
         part = copy(self)
-        part.rows, part.targets = self.rows[chosen], self.targets[chosen]
+        part.rows, part.targets, part.teacher = self.rows[chosen], self.targets[chosen], None
+        part.labelled = None if self.labelled is None else self.labelled[chosen]
         return part
+
+    def with_unlabelled(self, file: TokenizedFile) -> "Dataset":
+        """Return these rows and all rows of a file without labels, whose targets are placeholders."""
+        joined, count = copy(self), len(file)
+        joined.file = JoinedFile(self.file, file, self.columns)
+        joined.rows = np.concatenate([self.rows, len(self.file) + np.arange(count)])
+        blank = np.array([self.labels.kind.blank(self.labels)] * count, dtype=self.targets.dtype)
+        joined.targets = np.concatenate([self.targets, blank])
+        joined.labelled = np.arange(len(joined.rows)) < len(self.rows)
+        return joined
+
+    def taught_by(self, teacher: Callable[[Rows], Predictions]) -> "Dataset":
+        """Return the same rows with teachers' predictions, which every batch then carries beside its targets."""
+        taught = copy(self)
+        taught.teacher = teacher
+        return taught
 
     @property
     def texts_key(self) -> tuple[object, ...]:
@@ -107,6 +129,8 @@ class Dataset:
             rows=order,
             texts=tuple(pack(side) for side in sides),
             target=torch.from_numpy(self.targets[order]),
+            teacher=None if self.teacher is None else torch.from_numpy(self.teacher(order)),
+            labelled=None if self.labelled is None else torch.from_numpy(self.labelled[order]),
         )
 
     def text_lengths(self) -> list[NDArray[np.int64]]:

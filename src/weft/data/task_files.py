@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from weft.data.config import DataConfig
+from weft.data.config import PRESETS, DataConfig
 from weft.data.dataset import Dataset, text_columns
 from weft.data.files import require_columns
 from weft.data.frames import Frame, Source
@@ -34,7 +34,7 @@ def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path
     if config.preset is None:
         return base / name
     if data_dir is not None:
-        return data_dir / Path(name).name
+        return data_dir / (getattr(PRESETS[config.preset], split) or Path(name).name)
     if Path(name).is_absolute():  # from a resolved recipe
         return Path(name)
     raise UserError(

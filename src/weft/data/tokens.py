@@ -132,6 +132,28 @@ class TokenizedFile:
         return content.hexdigest()
 
 
+class JoinedFile(TokenizedFile):
+    """The rows of one file, then those of another with the same text columns."""
+
+    def __init__(self, first: TokenizedFile, second: TokenizedFile, text_columns: list[str]) -> None:
+        self.first, self.second = first, second
+        self.source = first.source
+        self.key = _digest(first.key, second.key)
+        kept = ["line", *(f"column/{name}" for name in text_columns)]
+        self.table = pa.concat_tables([first.table.select(kept), second.table.select(kept)])
+        self.masked, self.skipped, self.dialect = first.masked, first.skipped, first.dialect
+
+    def ids(self, column: str, row: int) -> Ids:
+        start = len(self.first)
+        return self.first.ids(column, row) if row < start else self.second.ids(column, row - start)
+
+    def texts_key(self, columns: Sequence[str]) -> str:
+        return _digest(self.first.texts_key(columns), self.second.texts_key(columns))
+
+    def lengths(self, column: str) -> NDArray[np.int64]:
+        return np.concatenate([self.first.lengths(column), self.second.lengths(column)])
+
+
 def tokenize_file(
     source: Source,
     text_columns: list[str],
@@ -145,7 +167,7 @@ def tokenize_file(
     """Return the tokenized form of a file or of a table in memory, from the cache or newly built."""
     if isinstance(source, Path) and not source.is_file():
         raise UserError(f"{source}: there is no such file")
-    folder = _private_folder()
+    folder = private_folder()
     settings = json.dumps(
         [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source)]
     )
@@ -161,7 +183,7 @@ def _is_delimited(source: Source) -> TypeGuard[Path]:
     return isinstance(source, Path) and is_delimited(source)
 
 
-def _private_folder() -> Path:
+def private_folder() -> Path:
     """Return the cache folder, readable by its owner only: it contains the user's texts, and its content is trusted."""
     folder = cache_folder()
     try:

@@ -6,7 +6,8 @@ from typing import Literal
 
 from weft.export import onnx, sentence_transformers, transformers
 from weft.export.outcome import Outcome, Quantization
-from weft.export.source import ExportSource, new_folder, open_source
+from weft.export.source import ExportSource, open_source
+from weft.foundation.atomic import new_folder
 from weft.foundation.errors import UserError
 
 Target = Literal["transformers", "sentence-transformers", "onnx"]

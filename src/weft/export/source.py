@@ -1,16 +1,13 @@
-"""The model to export, and the output folder."""
+"""The model to export."""
 
 import json
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from weft.data.long_texts.truncate import TRUNCATE
-from weft.foundation.errors import UserError
 from weft.inference.model import Model, load
 from weft.nn.layers import OneLayer
 from weft.runs.model_folder import model_folder
@@ -83,24 +80,6 @@ def open_source(folder: Path, trust_code: bool = False) -> ExportSource:
     path = model_folder(folder)
     model = load(path, "cpu", trust_code=trust_code)
     return ExportSource(path, model, deepcopy(model.network).float().eval())
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """Create a folder atomically: yield a temporary folder, rename it to `out` on success, delete it on failure."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"-o {out}: already exists; choose another folder")
-    temporary = out.with_name(f".{out.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir(parents=True)
-    except OSError as error:
-        raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
-    try:
-        yield temporary
-        temporary.replace(out)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_json(path: Path, content: Any) -> None:

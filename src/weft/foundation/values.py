@@ -159,9 +159,15 @@ class Batch:
     """one entry, or two for a bi reading and one per hard negative; each has n texts"""
     target: Tensor
     """[n] class numbers or values, [n, labels] for multilabel, or [n, texts] numbers of texts for matches"""
+    teacher: Tensor | None = None
+    """[n, classes] probabilities or [n] numbers (on the training scale) that teachers predict; None without teachers"""
+    labelled: Tensor | None = None
+    """[n] 1 for rows with a label, 0 for rows with only teachers' predictions; None if all rows have a label"""
 
     def to(self, device: torch.device) -> "Batch":
-        return Batch(self.task, self.rows, tuple(t.to(device) for t in self.texts), self.target.to(device))
+        texts = tuple(text.to(device) for text in self.texts)
+        teacher, labelled = (None if one is None else one.to(device) for one in (self.teacher, self.labelled))
+        return Batch(self.task, self.rows, texts, self.target.to(device), teacher, labelled)
 
 
 @dataclass(frozen=True)

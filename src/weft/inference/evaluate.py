@@ -30,6 +30,12 @@ def evaluate(
     return scored(step, datasets, metrics, {name: predictions[name] for name in datasets})
 
 
+def predict_rows(engine: Engine, dataset: Dataset) -> Predictions:
+    """Predict all rows of a dataset; numbers on the training scale."""
+    (source,) = find_sources({dataset.task: dataset})
+    return _answers(engine, source)[dataset.task]
+
+
 def _answers(engine: Engine, source: TextSource) -> dict[str, Predictions]:
     """Predict the rows of a source part by part, so that only the predictions stay in memory."""
     found: dict[str, NDArray[Any]] = {}

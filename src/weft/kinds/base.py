@@ -48,6 +48,8 @@ class Kind(ABC):
     """whether each row has exactly one of several classes"""
     has_numbers: ClassVar[bool] = False
     """whether a label is a number with a range"""
+    distills: ClassVar[bool] = False
+    """whether students can learn from predictions: each is a row of numbers, which `imitation` compares"""
     default_loss: ClassVar[str]
     """name of the loss that a task uses by default"""
     default_metrics: ClassVar[tuple[str, ...]]
@@ -136,6 +138,13 @@ class Kind(ABC):
     @abstractmethod
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
         """[n] divergence between two predictions, for regularizers and output penalties."""
+
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:  # noqa: ARG002
+        """[n] distillation loss: how far a student's predictions are from its teacher's.
+
+        Predictions at temperature T are `p^(1/T)`, normalized, which equals logits divided by T. Numbers have none.
+        """
+        return self.divergence(student, teacher)
 
     # binary decisions, for labels that are a set of them
 

@@ -24,6 +24,7 @@ class Classification(ProbabilityKind):
 
     name = "classification"
     has_one_class = True
+    distills = True
     default_loss = "cross-entropy"
     default_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
     metrics: ClassVar[Mapping[str, Form]] = {
@@ -67,6 +68,16 @@ class Classification(ProbabilityKind):
         """Symmetrized KL divergence: KL(p, q) + KL(q, p)."""
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (p.log() - q.log())).sum(dim=1)
+
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Soft cross-entropy `-T^2 sum_i q_i log p_i` of the predictions at temperature T.
+
+        `T^2` keeps the size of the gradient independent of T. (Hinton, Vinyals and Dean, "Distilling the Knowledge in
+        a Neural Network", 2015)
+        """
+        ours = (student.clamp(min=TINY).log() / temperature).log_softmax(dim=1)
+        theirs = (teacher.clamp(min=TINY).log() / temperature).softmax(dim=1)
+        return -(temperature**2) * (theirs * ours).sum(dim=1)
 
     def decisions(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the second of two classes; more classes are not a binary decision."""

@@ -72,6 +72,10 @@ class Labels:
         given = self.thresholds
         return given is None or (len(given) == len(self.kind.decisions(self.names)) and all(0 < t < 1 for t in given))
 
+    def agrees_with(self, other: "Labels") -> bool:
+        """Whether predictions of both mean the same, apart from the scale of numbers, which `in_units` undoes."""
+        return self.kind is other.kind and self.names == other.names
+
     def in_units(self, values: Values) -> Values:
         """Convert predictions or targets to the label's units; only a regression changes."""
         return self.kind.in_units(self, values)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -26,6 +27,7 @@ class Multilabel(ProbabilityKind):
     """A target has a 0 or 1 per label; a prediction has an independent probability per label."""
 
     name = "multilabel"
+    distills = True
     default_loss = "binary-cross-entropy"
     default_metrics = ("f1-micro", "f1", "accuracy")
     metrics: ClassVar[Mapping[str, Form]] = {
@@ -70,6 +72,12 @@ class Multilabel(ProbabilityKind):
         """Symmetrized KL divergence of Bernoulli distributions, summed over labels."""
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (torch.logit(p) - torch.logit(q))).sum(dim=1)
+
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Soft binary cross-entropy of the predictions at temperature T, times `T^2`, averaged over labels."""
+        ours, theirs = (torch.logit(p.clamp(CLOSE, 1 - CLOSE)) / temperature for p in (student, teacher))
+        losses = F.binary_cross_entropy_with_logits(ours, theirs.sigmoid(), reduction="none")
+        return temperature**2 * losses.mean(dim=1)
 
     def decisions(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(names)

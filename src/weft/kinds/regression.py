@@ -27,6 +27,7 @@ class Regression(Kind):
 
     name = "regression"
     has_numbers = True
+    distills = True
     default_loss = "mse"
     default_metrics = ("pearson", "spearman", "mse")
     metrics: ClassVar[Mapping[str, Form]] = {

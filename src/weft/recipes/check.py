@@ -95,8 +95,8 @@ def examine(made: Assembly) -> Findings:
         splits=splits,
         steps=plan.steps,
         plan=[
-            *describe_sources({name: task.train for name, task in data.items()}),
-            *describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+            *describe_sources({name: task.fed for name, task in data.items()}),
+            *describe_plan(made.recipe, plan, {name: len(task.fed) for name, task in data.items()}),
         ],
         seconds=estimate_seconds(network, plan, tokens),
         evaluations=len(plan.evaluations),

@@ -34,6 +34,8 @@ def reject_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> Non
             raise UserError(f"surgery: {recipe.surgery.name!r} combines the gradients of several tasks, but {reason}")
         if not trains_body:
             raise UserError(f"surgery: {recipe.surgery.name!r} works on the body's gradients, but the body is frozen")
+    if recipe.average is not None:
+        recipe.average.check(plan.steps)
     if weighting.idle_steps and (plan.steps <= weighting.idle_steps or len(recipe.tasks) == 1):
         why = "there is only one task" if len(recipe.tasks) == 1 else f"the run has {plan.steps}"
         raise UserError(

@@ -214,7 +214,11 @@ def _public_recipe(recipe: ModelConfig) -> str:
     """The recipe without folders of the machine that trained it."""
     tasks = {}
     for name, task in recipe.tasks.items():
-        files = {s: Path(f).name for s in ("train", "dev", "test") if (f := getattr(task.data, s)) is not None}
+        splits = ("train", "dev", "test", "unlabelled")
+        files = {s: Path(f).name for s in splits if (f := getattr(task.data, s)) is not None}
         data = task.data if task.data.hub is not None else task.data.model_copy(update=files)
         tasks[name] = task.model_copy(update={"data": data})
-    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content())
+    content = recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content()
+    if "distill" in content:
+        content["distill"]["teachers"] = [Path(folder).name for folder in content["distill"]["teachers"]]
+    return toml_text(content)

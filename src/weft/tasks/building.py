@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.bodies.body import Body
-from weft.bodies.weights import load_body, read_shape
+from weft.bodies.weights import cut_shape, load_body, read_shape
 from weft.data.frames import GivenFrames
 from weft.data.readings import Reader
 from weft.data.task_files import TaskFiles
@@ -50,7 +50,9 @@ def build_network(
 ) -> Network:
     """Load the body of `folder` and add new heads, each initialized from its own seed; `weights` are class weights."""
     with seeded(config.seed, "body", "start"):
-        body = load_body(folder, dropout=config.body_dropout, attention_dropout=config.body_dropout)
+        body = load_body(
+            folder, dropout=config.body_dropout, attention_dropout=config.body_dropout, layers=config.layers
+        )
     return _with_heads(body, config, labels, weights or {}).to(dtype)
 
 
@@ -58,7 +60,7 @@ def planned_network(config: ModelConfig, labels: Mapping[str, Labels], folder: P
     """Build the network on the meta device: the settings of an untrusted model must not exhaust memory."""
     try:
         with shapes_alone():
-            return _with_heads(Body(read_shape(folder)), config, labels, {})
+            return _with_heads(Body(cut_shape(read_shape(folder), config.layers)), config, labels, {})
     except (RuntimeError, TypeError, OverflowError) as error:  # sizes beyond the limits of a tensor
         raise UserError(f"{folder}: asks for heads of an impossible size ({str(error).splitlines()[0]})") from None
 

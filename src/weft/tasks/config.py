@@ -147,6 +147,8 @@ class ModelConfig(Config):
     """Name of the model in reports."""
     body: str = "packaged:minilm-l6"
     """Body: a folder in Hugging Face's layout, a hub id, or packaged:minilm-l6."""
+    layers: int | None = Field(default=None, ge=1)
+    """Number of layers of the body to use, from the first. Defaults to all layers."""
     code: str | None = None
     """Folder of the modules that `use` names, in addition to Python's path. Defaults to the recipe's folder."""
     seed: int = Field(default=11711, ge=0)

@@ -108,6 +108,11 @@ class Task(nn.Module):
         parts = zip(output.split(size), target.split(size), strict=True)
         return torch.cat([self.losses(*part) for part in parts])
 
+    def imitation(self, output: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """[n] distillation loss of each row, for teachers' predictions in the form of `read`"""
+        student: Tensor = self.loss.read(output)
+        return self.labels.kind.imitation(student, teacher.to(student.dtype), temperature)
+
     def forward(self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...]) -> Tensor:
         """[n, k]; `hidden` and `texts` have one entry, or two for a bi reading."""
         return self.outputs([self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)])

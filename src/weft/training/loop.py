@@ -5,7 +5,7 @@ import signal
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from weft.kinds.metrics import overall
 from weft.runs.folder import RunFolder
 from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord, ThresholdsRecord
 from weft.schedules.plan import Plan
+from weft.training.averaging import WeightAverage
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.distributed import SOLO, Processes
 from weft.training.phases import Rates
@@ -57,6 +58,8 @@ class Course:
     """the learning rate of each step"""
     modes: Sequence[TrainableConfig]
     """trainable parameters of each phase"""
+    average: WeightAverage | None = None
+    """the average of the weights that is evaluated and saved instead of the weights; None for the weights"""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ class Trainer:
         self.processes = processes
         self._phase: int | None = None
         state = nn.ModuleDict({"network": step.network, "weighting": step.weighting, "penalties": step.penalties})
+        if course.average is not None:
+            state["average"] = course.average
         self.checkpoints = Checkpoints(saving.run.paths.checkpoints, state, step.optimizer, saving.settings)
         self.progress = Progress()
         self._saved_at = -1
@@ -120,7 +125,7 @@ class Trainer:
         progress = self.progress
         self.listener.started(progress, self.plan.steps)
         clock = time.perf_counter()
-        with _stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
+        with stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
             while True:
                 if progress.step in self.plan.evaluations and self._not_yet_evaluated():
                     self._evaluate(progress.seconds + time.perf_counter() - clock)
@@ -147,6 +152,8 @@ class Trainer:
             self.step.prepare(self.plan.window(progress.step + 1))
         report = self.step(window, lr, self.course.rates.share(progress.step))
         progress.step += 1
+        if self.course.average is not None:
+            self.course.average.update(progress.step)
         progress.tokens += report.tokens
         self.run.log(
             StepRecord(
@@ -174,6 +181,11 @@ class Trainer:
     def _evaluate(self, seconds: float) -> None:
         if not self.processes.leads:
             return
+        with nullcontext() if self.course.average is None else self.course.average.applied():
+            self._evaluate_weights(seconds)
+
+    def _evaluate_weights(self, seconds: float) -> None:
+        """Evaluate the network with the weights that it has now, and save it if it is the best so far."""
         progress = self.progress
         evaluation = self._selected(evaluate_network(self.network, self.scoring.dev, progress.step, self.step.device))
         train = None
@@ -282,7 +294,7 @@ def _fingerprint(window: Window) -> str:
 
 
 @contextmanager
-def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
+def stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
     """Handle Ctrl-C and SIGTERM: the first stops the loop after the current step, the second stops it immediately.
 
     With `echoes`, a signal within `ECHO_SECONDS` is a duplicate: torchrun forwards signals that the terminal has sent

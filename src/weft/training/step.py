@@ -190,10 +190,7 @@ class Step:
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
             embedded, outputs = self._forward(self.network, distinct, batches, place)
-            losses = [
-                self._losses(window, part, output, batch.target)
-                for part, batch, output in zip(parts, batches, outputs, strict=True)
-            ]
+            losses = [self._losses(window, *one) for one in zip(parts, batches, outputs, strict=True)]
             terms = []
             if self._is_regularized(parts):
                 terms.append(self._regularize(batches[0], distinct, place, embedded, outputs[0]))
@@ -207,7 +204,21 @@ class Step:
         totals.terms += extra.detach()
         totals.tokens += len(distinct.encoded.ids)
 
-    def _losses(self, window: Window, part: Part, output: Tensor, target: Tensor) -> Tensor:
+    def _losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:
+        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers.
+
+        A row without a label has no label loss.
+        """
+        task, distillation = self.network.task(batch.task), self.methods.distillation
+        losses = self._label_losses(window, part, output, batch.target)
+        if batch.labelled is not None:
+            losses = losses * batch.labelled
+        if distillation is None or batch.teacher is None:
+            return losses
+        weight = distillation.weight(window.step)
+        return (1 - weight) * losses + weight * task.imitation(output, batch.teacher, distillation.temperature)
+
+    def _label_losses(self, window: Window, part: Part, output: Tensor, target: Tensor) -> Tensor:
         """[n] loss of each row of this process. A loss that gathers sees the rows of all processes.
 
         A batch with fewer rows than processes is not gathered: some processes have no row of it and do not take part.

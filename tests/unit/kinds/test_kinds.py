@@ -165,3 +165,40 @@ def test_loading_a_model_imports_no_library_of_metrics() -> None:
     code = "import sys, weft.inference.model; print([m for m in ('sklearn', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_gradient_of_the_soft_cross_entropy() -> None:
+    """By hand: the gradient of `-T^2 sum q log p` on the logits is `T (p - q)`, with p and q at temperature T."""
+    draw = torch.Generator().manual_seed(0)
+    logits = torch.randn(6, 4, generator=draw, dtype=torch.float64, requires_grad=True)
+    theirs = torch.randn(6, 4, generator=draw, dtype=torch.float64)
+    for temperature in (1.0, 2.0, 5.0):
+        KINDS["classification"].imitation(logits.softmax(1), theirs.softmax(1), temperature).sum().backward()
+        p, q = (one.detach().div(temperature).softmax(1) for one in (logits, theirs))
+        assert logits.grad is not None
+        torch.testing.assert_close(logits.grad, temperature * (p - q), atol=1e-12, rtol=0)
+        logits.grad = None
+
+
+def test_the_gradient_of_the_soft_binary_cross_entropy() -> None:
+    """By hand: `T (p - q) / labels`, with p and q the sigmoids at temperature T."""
+    draw = torch.Generator().manual_seed(1)
+    logits = torch.randn(6, 3, generator=draw, dtype=torch.float64, requires_grad=True)
+    theirs = torch.randn(6, 3, generator=draw, dtype=torch.float64)
+    for temperature in (1.0, 2.0):
+        KINDS["multilabel"].imitation(logits.sigmoid(), theirs.sigmoid(), temperature).sum().backward()
+        p, q = (one.detach().div(temperature).sigmoid() for one in (logits, theirs))
+        assert logits.grad is not None
+        torch.testing.assert_close(logits.grad, temperature * (p - q) / 3, atol=1e-9, rtol=0)
+        logits.grad = None
+
+
+@pytest.mark.parametrize("labels", [own for own in LABELS.values() if own.kind.distills], ids=lambda own: own.kind.name)
+def test_a_student_that_predicts_what_its_teacher_does_cannot_improve(labels: Labels) -> None:
+    """The gradient of the distillation loss on the predictions vanishes there, along every direction they can move."""
+    teacher = torch.from_numpy(answers_of(labels))
+    shift = torch.randn(teacher.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    if labels.kind.has_one_class:
+        shift -= shift.mean(dim=1, keepdim=True)  # probabilities still sum to 1
+    losses = [labels.kind.imitation(teacher + size * 1e-4 * shift, teacher, 2.0).sum() for size in (-1.0, 0.0, 1.0)]
+    assert losses[1] < min(losses[0], losses[2])
