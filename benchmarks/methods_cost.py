@@ -1,12 +1,14 @@
-"""What gradient surgery and SMART cost: seconds of a step on the same windows, one against the other.
+"""What gradient surgery, SMART and LoRA cost: seconds of a step on the same windows, one against the other.
 
     python benchmarks/methods_cost.py [--data-dir DIR] [--steps 10] [--rounds 3] [--cpu-time]
 
 pcgrad_vs_apart: PCGrad against the tasks' gradients kept apart and summed. pcgrad_vs_joint: against all tasks in one
 pass. smart_vs_plain: SMART on all tasks against the same step without. distill_vs_plain: with a teacher of all tasks,
-whose predictions are computed before, against without. ema_vs_plain: with a moving average of all weights. Lower is
-better. peak_mib is the memory of each
+whose predictions are computed before, against without. ema_vs_plain: with a moving average of all weights.
+lora_vs_full: a LoRA adapter for each task on a frozen body, all tasks in one pass, against training the whole body.
+lora_vs_passes: against the same adapters in one pass for each task. Lower is better. peak_mib is the memory of each
 side in a process of its own; what PCGrad adds should be its buffers, one gradient of the body for each task.
+optimizer_mib is the state of AdamW alone.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from weft.recipes.assembly import Assembly
 from weft.recipes.recipe import load_recipe
 from weft.runs.model_folder import save_model
 from weft.training.averaging import WeightAverage
+from weft.training.trainable import set_trainable
 
 ABOUT = {
     "pcgrad_vs_apart": "seconds of a step against gradients kept apart and summed",
@@ -32,6 +35,8 @@ ABOUT = {
     "smart_vs_plain": "seconds of a step with SMART on all tasks against without",
     "distill_vs_plain": "seconds of a step with a teacher of all tasks against without",
     "ema_vs_plain": "seconds of a step with a moving average of the weights against without",
+    "lora_vs_full": "seconds of a step with a LoRA adapter for each task against full fine-tuning",
+    "lora_vs_passes": "seconds of a step with these adapters in one pass against one pass for each task",
 }
 SIDES = {
     "joint": [],
@@ -40,7 +45,15 @@ SIDES = {
     "smart": ["tasks.*.regularizer=smart"],
     "distill": [],  # and the teacher, which is written first
     "ema": ["average=ema"],
+    "lora": ["adapter={ name = 'lora', per_task = true }"],
+    "lora-passes": ["adapter={ name = 'lora', per_task = true }"],
 }
+
+
+def optimizer_mib(made: Assembly) -> float:
+    """The memory of the optimizer's moments, after at least one step."""
+    tensors = [tensor for own in made.step.optimizer.state.values() for tensor in own.values()]
+    return round(sum(tensor.numel() * tensor.element_size() for tensor in tensors) / 2**20, 2)
 
 
 def seconds(made: Assembly, steps: int, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -93,7 +106,10 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         side: assemble(load_recipe(name, settings=[*settings, *own], data_dir=options.data_dir))
         for side, own in sides.items()
     }
+    if "lora-passes" in made:
+        made["lora-passes"].step._groups = lambda parts: [(part.task, [part]) for part in parts]  # type: ignore[method-assign]
     for one in made.values():
+        set_trainable(one.network, one.recipe.trainable)
         for lesson in one.lessons.values():
             lesson.prepare()
     if options.only:
@@ -112,6 +128,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         "smart_vs_plain": Ratio.of(measured["smart"], measured["joint"]),
         "distill_vs_plain": Ratio.of(measured["distill"], measured["joint"]),
         "ema_vs_plain": Ratio.of(measured["ema"], measured["joint"]),
+        "lora_vs_full": Ratio.of(measured["lora"], measured["joint"]),
+        "lora_vs_passes": Ratio.of(measured["lora"], measured["lora-passes"]),
     }
     rest = ["--data-dir", str(options.data_dir)] if options.data_dir else []
     body = made["pcgrad"].network.body
@@ -122,6 +140,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         {
             "peak_mib": {side: peak_mib(side, options.steps, rest) for side in SIDES},
             "buffers_mib": buffers // 2**20,
+            "optimizer_mib": {side: optimizer_mib(made[side]) for side in ("joint", "lora")},
         },
     )
 

@@ -10,6 +10,7 @@ import pytest
 import weft
 from tests.contracts.registry import variants
 from weft import testing
+from weft.bodies.adapters import AdapterConfig
 from weft.data.long_texts import LongTextsConfig
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
@@ -26,6 +27,7 @@ from weft.weighting import WeightingConfig
 
 SOURCE = Path(weft.__file__).parent
 REGISTRIES = {
+    "bodies/adapters": AdapterConfig,
     "data/long_texts": LongTextsConfig,
     "losses": LossConfig,
     "penalties": PenaltyConfig,
@@ -40,6 +42,7 @@ REGISTRIES = {
     "training/trainable.py": TrainableConfig,
 }
 CHECKS: dict[str, Callable[[Any], None]] = {
+    "bodies/adapters": testing.check_adapter,
     "losses": testing.check_loss,
     "penalties": testing.check_penalty,
     "regularizers": testing.check_regularizer,

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 COMMAND_NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
 PAGES = (
+    "adapters.md",
     "readings.md",
     "heads.md",
     "losses.md",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from weft.bodies.adapted import AdaptedLayer
 from weft.bodies.family import UNTYPED_KEYS, Classifier, MaskedHead, Names
 from weft.bodies.layout import TokenLayout
 from weft.bodies.post_norm import Layer
@@ -43,8 +44,9 @@ def buckets(distance: Tensor) -> Tensor:
 
 
 class BiasedLayer(Layer):
-    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float) -> Tensor:
-        return layout.attend(self.qkv(hidden), dropout, lambda number, _queries, _keys: layout.shared[number])
+    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float, adapted: AdaptedLayer) -> Tensor:
+        qkv = adapted.linear("qkv", self.qkv, hidden)
+        return layout.attend(qkv, dropout, lambda number, _queries, _keys: layout.shared[number])
 
 
 class Mpnet(CountsFromPad):

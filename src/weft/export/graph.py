@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from weft.bodies.adapted import AdaptedPass
+from weft.bodies.adapters.base import Adapter
 from weft.tasks.network import Network
 from weft.tasks.task import Task
 
@@ -14,17 +16,23 @@ class ReadingGraph(nn.Module):
     def __init__(self, network: Network, tasks: Sequence[str], *, pairs: bool) -> None:
         super().__init__()
         self.body = network.body
+        self.own = {name: network.adapter_of(name) for name in tasks}
+        self.adapters = nn.ModuleList(adapter for adapter in self.own.values() if adapter is not None)
         self.tasks = nn.ModuleList(network.task(name) for name in tasks)
         self.pairs = pairs
         self.inputs = ["input_ids", "attention_mask", "token_type_ids"]
         self.outputs = [f"{name}{end}" for name in tasks for end in ([".vector"] if pairs else [".vector", ""])]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
-        layers = self.body.padded(input_ids, attention_mask, token_type_ids)
+        states: dict[Adapter | None, tuple[Tensor, ...]] = {}  # tasks with the same adapter share a pass
         results = []
         for task in self.tasks:
             assert isinstance(task, Task)
-            vectors = task.padded_vectors(layers, attention_mask)
+            adapter = self.own[task.name]
+            if adapter not in states:
+                adapted = AdaptedPass([(adapter, 1)])
+                states[adapter] = self.body.padded(input_ids, attention_mask, token_type_ids, adapted)
+            vectors = task.padded_vectors(states[adapter], attention_mask)
             results += [vectors] if self.pairs else [vectors, in_units(task, [vectors])]
         return tuple(results)
 

@@ -99,7 +99,7 @@ def require_libraries() -> None:
 
 
 def _save_reading(source: ExportSource, reading: Reading, tasks: list[str], folder: Path) -> None:
-    graph = ReadingGraph(source.network, tasks, pairs=reading == "bi")
+    graph = ReadingGraph(source.shared_merged(), tasks, pairs=reading == "bi")
     # any sizes except 0 and 1, which the tracer would treat as static
     ids = torch.ones(3, 5, dtype=torch.long)
     _save_graph(graph, (ids, torch.ones_like(ids), torch.zeros_like(ids)), 2, graph_file(folder, reading))

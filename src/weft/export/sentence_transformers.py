@@ -7,7 +7,7 @@ from torch import nn
 
 from weft.export.classifier import misfit, out_of_reach, output_layer, save_body, save_classifier, unreadable
 from weft.export.outcome import Outcome
-from weft.export.source import ExportSource, other_cut, own_code, write_json
+from weft.export.source import ExportSource, other_cut, own_code, unmergeable, write_json
 from weft.export.tokenizer_file import save_tokenizer
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine
 from weft.nn.heads.linear import Linear
@@ -51,7 +51,7 @@ def refusal(source: ExportSource, name: str) -> str | None:
     if config.reading == "single":
         return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
     read = ("pooling",) if config.reading == "bi" else ("pooling", "head", "loss")  # a bi task returns only vectors
-    if (reason := own_code(source, name, read) or other_cut(source, name)) is not None:
+    if (reason := own_code(source, name, read) or unmergeable(source, name) or other_cut(source, name)) is not None:
         return reason
     if type(task.pooling) not in MODES:
         return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
@@ -86,7 +86,7 @@ def _save_modules(source: ExportSource, name: str, folder: Path, head: DenseLaye
     """Write body, pooling and dense layers in the library's folder layout; the last layer of `head` returns scores."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
-    save_body(source.network.body, layers, folder)
+    save_body(source.body(name), layers, folder)
     save_tokenizer(source, folder, source.config(name).reading)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": source.max_length, "do_lower_case": False})
     write_json(folder / "config_sentence_transformers.json", settings)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weft.bodies.adapters.base import Adapter
+from weft.bodies.body import Body
 from weft.data.long_texts.truncate import TRUNCATE
 from weft.inference.model import Model, load
 from weft.nn.layers import OneLayer
@@ -28,6 +30,20 @@ class ExportSource:
     @property
     def tasks(self) -> list[str]:
         return self.model.tasks
+
+    def body(self, task: str) -> Body:
+        """Return the body as the task reads it, with the task's adapter merged into the weights."""
+        return _merged(self.network.body, self.network.adapter_of(task))
+
+    def shared_merged(self) -> Network:
+        """Return the network with the shared adapter merged into the body, if there is one to merge."""
+        if self.network.adapter is None or not self.network.adapter.can_merge:
+            return self.network
+        merged = deepcopy(self.network)
+        assert merged.adapter is not None
+        merged.adapter.merge(list(merged.body.layers))
+        merged.adapter = None
+        return merged
 
     def config(self, task: str) -> TaskConfig:
         return self.model.config.tasks[task]
@@ -54,6 +70,22 @@ class ExportSource:
         masked = [f"mask its texts first ({', '.join(masks)}), as in training"] if masks else []
         cut = [] if way == TRUNCATE else [f"of a text with more than {self.max_length} tokens {way.in_words}"]
         return "; ".join(masked + cut)
+
+
+def _merged(body: Body, adapter: Adapter | None) -> Body:
+    if adapter is None:
+        return body
+    merged = deepcopy(body)
+    adapter.merge(list(merged.layers))
+    return merged
+
+
+def unmergeable(source: ExportSource, name: str) -> str | None:
+    """Return why a task's adapter cannot be part of a plain body and what to use instead, or None."""
+    adapter, config = source.network.adapter_of(name), source.model.config.adapter
+    if adapter is None or config is None or adapter.can_merge:
+        return None
+    return f'adapter = "{config.name}" adds layers, which no class of this library has; use --to onnx'
 
 
 def own_code(source: ExportSource, name: str, keys: Sequence[str] = ("pooling", "head", "loss")) -> str | None:

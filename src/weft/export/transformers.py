@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from weft.bodies.body import Body
 from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
-from weft.export.source import ExportSource, other_cut, own_code
+from weft.export.source import ExportSource, other_cut, own_code, unmergeable
 from weft.export.task_card import save_task_card
 from weft.export.tokenizer_file import save_tokenizer
 
@@ -16,17 +17,23 @@ def write(source: ExportSource, folder: Path) -> Outcome:
     """Write `TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` opens."""
     outcome = Outcome()
     outcome.each(source, folder, _save_task, refusal)
-    body, place = source.network.body, body_folder(source)
+    body, place = source.shared_merged().body, body_folder(source)
     (folder / place).mkdir()
     save_body(body, body.shape.layers, folder / place)
     save_tokenizer(source, folder / place, "cross")
-    outcome.written["the body"] = f"{place}/: AutoModel"
+    outcome.written["the body"] = f"{place}/: AutoModel{_without(source, body)}"
     return outcome
 
 
 def refusal(source: ExportSource, name: str) -> str | None:
     """Return why a task cannot be written and what to use instead, or None if it can."""
-    return own_code(source, name) or other_cut(source, name)
+    return own_code(source, name) or unmergeable(source, name) or other_cut(source, name)
+
+
+def _without(source: ExportSource, body: Body) -> str:
+    """Return a remark if the exported body is not what the tasks read."""
+    plain = body is source.network.body and source.model.config.adapter is not None
+    return ", without adapters" if plain else ""
 
 
 def body_folder(source: ExportSource) -> str:

@@ -90,11 +90,14 @@ class DistinctTexts:
     """the tokens of each text in `encoded`; None if no sequence is shared, so that the texts follow each other"""
 
     @staticmethod
-    def of(batches: Sequence[tuple[Encoded, ...]]) -> "DistinctTexts":
-        """Join the texts of batches; sequences of different batches with equal ids and token types become one."""
+    def of(batches: Sequence[tuple[Encoded, ...]], merge: bool = True) -> "DistinctTexts":
+        """Join the texts of batches; sequences of different batches with equal ids and token types become one.
+
+        `merge` is false if each batch needs states of its own.
+        """
         texts = [text for batch in batches for text in batch]
         joined = Encoded.join(texts)
-        if len(batches) == 1:
+        if len(batches) == 1 or not merge:
             return DistinctTexts(joined, None)
         numbers = _numbered(joined, [sum(len(text.lengths) for text in batch) for batch in batches])
         first = np.unique(numbers, return_index=True)[1]

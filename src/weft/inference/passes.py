@@ -14,8 +14,8 @@ from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
 from weft.data.sources import TextSource
 from weft.evaluation.plane import Axes, Plane, principal_axes
-from weft.foundation.values import Rows
-from weft.tasks.network import Network, tokens_read
+from weft.foundation.values import Encoded, Rows
+from weft.tasks.network import Network, split_layers, tokens_read
 from weft.tasks.task import Task
 
 TOKENS = 2048
@@ -62,20 +62,35 @@ def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], de
 
 
 def pooled(
-    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
+    network: Network,
+    tasks: Collection[str],
+    sequences: Sequence[TokenSequence],
+    device: torch.device,
+    owners: Sequence[str] | None = None,
 ) -> dict[str, Tensor]:
-    """Return [n, width] vectors for each task, from its own pooling. A sequence goes through the body once."""
-    first_only = all(network.task(name).pooling.first_only for name in tasks)
+    """Return [n, width] vectors for each task, from its own pooling. A sequence goes through the body once.
+
+    With per-task adapters it goes through the body once for each task, still in one pass. `owners` are the tasks of the
+    sequences, if each is for one task; rows of other tasks' sequences then stay empty.
+    """
     found: dict[str, Tensor] = {}
+    # tasks whose states are the same, which read the same sequences
+    alike = [list(tasks)] if network.shares_states else [[name] for name in tasks]
+    first_only = [all(network.task(name).pooling.first_only for name in names) for names in alike]
     for group in by_length(sequences):
-        encoded = pack([sequences[i] for i in group]).to(device)
-        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
-        where = torch.tensor(group, device=device)
-        for name in tasks:
-            own = network.task(name).vectors(hidden, encoded)
-            if name not in found:
-                found[name] = own.new_empty(len(sequences), own.shape[1])
-            found[name][where] = own
+        chosen = [[i for i in group if owners is None or owners[i] in names] for names in alike]
+        texts = [pack([sequences[i] for i in own]).to(device) for own in chosen if own]
+        present = [(names, own, only) for names, own, only in zip(alike, chosen, first_only, strict=True) if own]
+        spans = [(names[0], len(text.ids)) for (names, _, _), text in zip(present, texts, strict=True)]
+        read = tokens_read(texts, [only for _, _, only in present])
+        pieces = split_layers(network.read(Encoded.join(texts), spans, read), texts)
+        for (names, own, _), text, hidden in zip(present, texts, pieces, strict=True):
+            where = torch.tensor(own, device=device)
+            for name in names:
+                vectors = network.task(name).vectors(hidden, text)
+                if name not in found:
+                    found[name] = vectors.new_empty(len(sequences), vectors.shape[1])
+                found[name][where] = vectors
     return found
 
 

@@ -30,7 +30,7 @@ from weft.training.distillation import DistillConfig
 from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
 from weft.training.step import LogConfig
-from weft.training.trainable import FullConfig, TrainableConfig
+from weft.training.trainable import FrozenConfig, FullConfig, TrainableConfig
 from weft.weighting import WeightingConfig
 from weft.weighting.sum import SumConfig
 
@@ -41,8 +41,8 @@ class Recipe(ModelConfig):
     model_config = ConfigDict(extra="forbid")
     written = tuple(
         "name body layers code seed epochs max_length dropout body_dropout segments patience dev_rows calibrate "
-        "trackers tasks schedule trainable phases weighting surgery penalties optimizer distill average checkpoint "
-        "log".split()
+        "trackers adapter tasks schedule trainable phases weighting surgery penalties optimizer distill average "
+        "checkpoint log".split()
     )
     epochs: int = Field(ge=1)
     """Total number of epochs, as the schedule defines an epoch."""
@@ -54,7 +54,8 @@ class Recipe(ModelConfig):
     """Trackers that the log is also sent to: tensorboard, mlflow."""
     schedule: ScheduleConfig = BatchRoundRobinConfig()
     trainable: TrainableConfig = FullConfig()
-    """Which parameters are trained: full, frozen (only the heads), or layers."""
+    """Which parameters are trained: full, frozen (only heads and adapters), or layers. Defaults to full, or to frozen
+    if the recipe has an adapter."""
     phases: tuple[PhaseConfig, ...] | None = None
     """Phases of training, in order; their epochs must sum to `epochs`. Defaults to one phase."""
     weighting: WeightingConfig = SumConfig()
@@ -72,6 +73,14 @@ class Recipe(ModelConfig):
     """How often checkpoints are saved."""
     log: LogConfig = LogConfig()
     """What is logged in addition to losses and dev scores."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _adapters_freeze_the_body(cls, content: Any) -> Any:
+        """Freeze the body if the recipe has an adapter and does not say what to train."""
+        if isinstance(content, dict) and content.get("adapter") is not None and "trainable" not in content:
+            return content | {"trainable": FrozenConfig()}
+        return content
 
     @model_validator(mode="after")
     def _epochs_of_phases(self) -> "Recipe":

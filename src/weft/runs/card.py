@@ -49,8 +49,8 @@ def _card(recipe: ModelConfig, family: Family, results: "list[EvalResult]", meas
     parts = [
         f"---\n{_metadata(recipe, family, results)}\n---\n",
         f"# {for_markdown(recipe.name)}\n",
-        f"One {family.title} body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
-        f"fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
+        f"One {family.title} body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}"
+        f"{_adapters(recipe)}, fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
         *measured,
         f"## Limits\n\n{_limits(recipe)}",
         f"## How to load it\n\n{_loading(recipe, family)}",
@@ -192,7 +192,7 @@ def _loading(recipe: ModelConfig, family: Family) -> str:
     first = next(iter(recipe.tasks))
     second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
     parts = [part for task in recipe.tasks.values() for part in (task.pooling, task.head, task.chosen_loss)]
-    addresses = sorted({part.use for part in parts if part.use is not None})
+    addresses = sorted({part.use for part in (*parts, recipe.adapter) if part is not None and part.use is not None})
     trust = ", trust_code=True" if addresses else ""
     needed = f"\nIt needs code that is not in this folder: {', '.join(addresses)}. Read it before you trust it.\n"
     return f"""```python
@@ -202,8 +202,17 @@ model = weft.load("."{trust})
 model.predict("{first}", ["..."]{second})
 ```
 {needed if addresses else ""}
-`transformers.AutoModel.from_pretrained` opens the same folder as a plain {family.title} body, without the heads.
+`transformers.AutoModel.from_pretrained` opens the same folder as a plain {family.title} body, without the heads{
+        "" if recipe.adapter is None else " and adapters"
+    }.
 """
+
+
+def _adapters(recipe: ModelConfig) -> str:
+    if recipe.adapter is None:
+        return ""
+    owners = ", ".join(recipe.adapter.tasks or ["each task"]) if recipe.adapter.per_task else "all tasks"
+    return f" and {recipe.adapter.name} adapters for {owners}"
 
 
 def _body(recipe: ModelConfig) -> str:

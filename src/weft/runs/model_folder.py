@@ -24,10 +24,10 @@ from weft.runs.card import model_card
 from weft.runs.folder import RunPaths
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
-from weft.tasks.store import save_weights
+from weft.tasks.store import ADAPTERS, HEADS, save_weights
 
 FORMAT = 2
-BODY_FILES = frozenset({"config.json", "model.safetensors", "heads.safetensors"})
+BODY_FILES = frozenset({"config.json", "model.safetensors", HEADS})
 
 
 def save_model(
@@ -56,7 +56,14 @@ def save_settings(
     content = {"format": FORMAT, "recipe": config.content(), "labels": {n: own.content() for n, own in labels.items()}}
     if temperatures:
         content["temperatures"] = dict(temperatures)
-    write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
+    write_settings(folder, content, [*sorted(_weight_files(content)), "tokenizer.json"])
+
+
+def _weight_files(content: Mapping[str, Any]) -> frozenset[str]:
+    """Return the files that hold the weights of a model, from the content of weft.json."""
+    recipe = content.get("recipe")
+    adapted = isinstance(recipe, dict) and recipe.get("adapter") is not None
+    return BODY_FILES | ({ADAPTERS} if adapted else frozenset())
 
 
 def _decided(labels: Labels, tuned: TunedThresholds | None) -> Labels:
@@ -90,19 +97,22 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise UserError(f"{file}: has format {content.get('format')!r}, this version of weft reads {FORMAT}")
     if content.pop("own_checksum", None) != _digest(content):
         raise UserError(f"{file}: is damaged or was edited; train or export the model again, or get an intact copy")
-    _require_sums(folder, content.pop("checksums", None))
+    _require_sums(folder, content.pop("checksums", None), _weight_files(content))
     return content
 
 
-def _require_sums(folder: Path, sums: object) -> None:
-    """Check that every file that determines a model's predictions is in the folder and matches its checksum."""
+def _require_sums(folder: Path, sums: object, weights: frozenset[str]) -> None:
+    """Check that every file that determines a model's predictions is in the folder and matches its checksum.
+
+    `weights` are the files with the weights of a model that is not exported.
+    """
     file = folder / "weft.json"
     if not isinstance(sums, dict):
         raise UserError(
             f"{file}: `checksums` is {sums!r:.80}, expected a table of file names; train or export the model again"
         )
     graphs = {path.name for path in folder.glob("*.onnx")}
-    for name in sorted((graphs or BODY_FILES) | {"tokenizer.json"}):
+    for name in sorted((graphs or weights) | {"tokenizer.json"}):
         if name not in sums:
             raise UserError(
                 f"{file}: has no checksum of {name}; train or export the model again, or get an intact copy"

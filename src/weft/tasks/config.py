@@ -5,6 +5,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
+from weft.bodies.adapters import AdapterConfig
+from weft.bodies.adapters.base import AdapterOptions
 from weft.data.config import DataConfig, DataField
 from weft.data.long_texts import LongTextsConfig
 from weft.data.long_texts.truncate import TRUNCATE
@@ -163,6 +165,9 @@ class ModelConfig(Config):
     """Whether the second text of a pair has token type 1. With false, both texts have token type 0."""
     calibrate: bool = False
     """Whether to fit a temperature on the dev rows for each task with probabilities, and save it with the model."""
+    adapter: AdapterConfig | None = None
+    """Small modules that change what the body computes, for all tasks or for each: lora, bottleneck or pal. Defaults
+    to no adapter."""
     tasks: dict[str, TaskConfig] = Field(min_length=1)
     """Tasks by name."""
 
@@ -171,6 +176,13 @@ class ModelConfig(Config):
     def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
         check_names(tasks, "task name")
         return tasks
+
+    @model_validator(mode="after")
+    def _adapters_of_tasks(self) -> Self:
+        chosen = self.adapter.tasks if isinstance(self.adapter, AdapterOptions) else None
+        if odd := [task for task in chosen or () if task not in self.tasks]:
+            raise ValueError(f"adapter.tasks: there is no task {odd[0]!r}; there are {', '.join(self.tasks)}")
+        return self
 
     def content(self) -> Content:
         """Return plain JSON values; keys without a value are left out."""

@@ -102,16 +102,16 @@ class Task(nn.Module):
         losses: Tensor = self.loss(output, target)
         return losses if self.class_weights is None else losses * self.class_weights[target]
 
+    def imitation(self, output: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """[n] distillation loss of each row, for teachers' predictions in the form of `read`"""
+        student: Tensor = self.loss.read(output)
+        return self.labels.kind.imitation(student, teacher.to(student.dtype), temperature)
+
     def losses_apart(self, output: Tensor, target: Tensor) -> Tensor:
         """[n] loss of each row of a whole split; a loss that sees the batch gets batches of the training size"""
         size = self.batch_size if self.loss.sees_batch else len(output)
         parts = zip(output.split(size), target.split(size), strict=True)
         return torch.cat([self.losses(*part) for part in parts])
-
-    def imitation(self, output: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-        """[n] distillation loss of each row, for teachers' predictions in the form of `read`"""
-        student: Tensor = self.loss.read(output)
-        return self.labels.kind.imitation(student, teacher.to(student.dtype), temperature)
 
     def forward(self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...]) -> Tensor:
         """[n, k]; `hidden` and `texts` have one entry, or two for a bi reading."""

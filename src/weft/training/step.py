@@ -165,8 +165,9 @@ class Step:
 
     def _over_all_processes(self, totals: Totals) -> None:
         """Sum losses, tokens and gradients over processes; per-task gradients on the body are summed already."""
-        module: nn.Module = self.network.tasks if self.methods.keep_apart else self.network
-        self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
+        apart = self.methods.keep_apart
+        named = self.network.task_parameters() if apart else list(self.network.named_parameters())
+        self.processes.sum_gradients([p for _, p in named if p.requires_grad])
         tokens = totals.losses.new_tensor([totals.tokens], dtype=torch.float64)
         numbers = torch.cat([totals.losses.double(), totals.terms.double(), tokens])
         self.processes.sum(numbers)
@@ -185,7 +186,7 @@ class Step:
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Totals) -> None:
         """Run one forward and backward pass; add its losses, terms and tokens to `totals`."""
         batches = [self.ahead.batch(window.step, part) for part in parts]
-        distinct = DistinctTexts.of([batch.texts for batch in batches]).to(self.device)
+        distinct = self.network.distinct(batches).to(self.device)
         batches = [batch.to(self.device) for batch in batches]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
@@ -209,17 +210,18 @@ class Step:
 
         A row without a label has no label loss.
         """
-        task, distillation = self.network.task(batch.task), self.methods.distillation
+        distillation = self.methods.distillation
         losses = self._label_losses(window, part, output, batch.target)
         if batch.labelled is not None:
             losses = losses * batch.labelled
         if distillation is None or batch.teacher is None:
             return losses
         weight = distillation.weight(window.step)
-        return (1 - weight) * losses + weight * task.imitation(output, batch.teacher, distillation.temperature)
+        taught = self.network.task(batch.task).imitation(output, batch.teacher, distillation.temperature)
+        return (1 - weight) * losses + weight * taught
 
     def _label_losses(self, window: Window, part: Part, output: Tensor, target: Tensor) -> Tensor:
-        """[n] loss of each row of this process. A loss that gathers sees the rows of all processes.
+        """[n] label loss of each row of this process. A loss that gathers sees the rows of all processes.
 
         A batch with fewer rows than processes is not gathered: some processes have no row of it and do not take part.
         """
