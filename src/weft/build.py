@@ -178,6 +178,12 @@ def assemble(
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
     for name, task in data.items():
         network.task(name).loss.observe(task.train.targets)
+        if task.unlabelled is not None and network.task(name).loss.sees_batch:
+            loss = recipe.tasks[name].chosen_loss.name
+            raise UserError(
+                f"tasks.{name}.data.unlabelled: the loss {loss!r} compares the labels of all rows of a batch, so every "
+                "row needs one; leave `unlabelled` out"
+            )
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)

@@ -112,7 +112,7 @@ class DataConfig(Config):
 
     @model_validator(mode="after")
     def _rules_need_labels(self) -> "DataConfig":
-        for key in ("label_map", "on_blank"):
+        for key in ("label_map", "on_blank", "unlabelled"):
             if getattr(self, key) and not self.label:
                 raise ValueError(f"`{key}` is about labels, but there is no label column; leave it out")
         return self
