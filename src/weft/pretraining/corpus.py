@@ -61,10 +61,10 @@ class Corpus:
 
     def encoded(self, numbers: Rows) -> Encoded:
         """Return sequences end to end, in order of length."""
-        return pack(sorted((self._sequence(int(number)) for number in numbers), key=lambda one: len(one[0])))
+        return pack(sorted((self._sequence(int(number)) for number in numbers), key=lambda one: len(one.ids)))
 
     def _sequence(self, number: int) -> TokenSequence:
         column, row, start = self.places[number].tolist()
         own = self.columns[column]
         ids: Ids = own.file.ids(own.column, row)[start : start + self.room]
-        return np.concatenate([self.template.before, ids, self.template.after]).astype(np.int64), 0
+        return TokenSequence(np.concatenate([self.template.before, ids, self.template.after]).astype(np.int64))

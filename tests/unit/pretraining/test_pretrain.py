@@ -16,7 +16,7 @@ from tests.tiny import recipe, recipe_content, write_body, write_recipe, write_r
 from weft.bodies.registry import FAMILIES
 from weft.bodies.weights import load_body
 from weft.build import assemble
-from weft.data.readings import pack
+from weft.data.readings import TokenSequence, pack
 from weft.foundation.errors import UserError
 from weft.pretraining.course import PretrainConfig
 from weft.pretraining.head import load_head, save_body
@@ -55,7 +55,7 @@ def test_the_loss_is_that_of_transformers(tmp_path: Path, model_type: str) -> No
     ours, is_known = model_of(tmp_path)
     assert is_known
     rows = [np.array([7, 8, 9, 10, 11, 12]), np.array([12, 9, 30, 7, 20, 21, 22, 23, 24])]
-    encoded = pack([(row, 0) for row in rows])
+    encoded = pack([TokenSequence(row) for row in rows])
     positions, targets = torch.tensor([1, 3, 8, 11, 12]), torch.tensor([40, 41, 42, 43, 9])
     labels = torch.full(encoded.ids.shape, -100)
     labels[positions] = targets
@@ -82,7 +82,7 @@ def test_packed_equals_padded(tmp_path: Path, model_type: str) -> None:
     model, _ = model_of(write_family(tmp_path, model_type))
     model.double()
     rows = [np.array([7, 8, 9, 10]), np.array([12, 9, 30, 7, 20, 21])]
-    encoded = pack([(row, 0) for row in rows])
+    encoded = pack([TokenSequence(row) for row in rows])
     positions = torch.tensor([1, 2, 5, 9])
     ids, mask = torch.full((2, 6), model.body.shape.pad), torch.zeros(2, 6, dtype=torch.int64)
     for number, row in enumerate(rows):
@@ -152,7 +152,7 @@ def test_texts_are_deduplicated_and_long_ones_cut(tiny: Path, tmp_path: Path) ->
     corpus = Corpus(columns, tokenizer.template, 10)
     ids = tokenizer.encode([long])[0]
     assert len(corpus) == 2 + -(-len(ids) // 8)
-    whole = [id_ for number in range(2, len(corpus)) for id_ in corpus._sequence(number)[0][1:-1].tolist()]
+    whole = [id_ for number in range(2, len(corpus)) for id_ in corpus._sequence(number).ids[1:-1].tolist()]
     assert whole == ids
     train, dev = corpus.split(0.2, 1)
     assert sorted([*train, *dev]) == list(range(len(corpus)))
