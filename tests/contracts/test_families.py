@@ -14,7 +14,7 @@ from tests.families import SMALL, write_family
 from tests.texts import MIXED_SENTENCES
 from weft.bodies.registry import FAMILIES
 from weft.bodies.weights import load_body, write_config
-from weft.data.readings import Reader, pack
+from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokenizer import Tokenizer
 from weft.export import export
 from weft.foundation.errors import UserError
@@ -192,7 +192,7 @@ def test_a_body_is_cut_to_its_first_layers(tmp_path: Path, model_type: str) -> N
     from transformers import AutoModel
 
     whole, cut = (load_body(write_family(tmp_path, model_type), layers=layers).eval() for layers in (None, 2))
-    encoded = pack([(np.array([7, 8, 9, 10, 11], dtype=np.int64), 0)])
+    encoded = pack([TokenSequence(np.array([7, 8, 9, 10, 11], dtype=np.int64))])
     with torch.no_grad():
         states, first = whole(encoded), cut(encoded)
     assert len(first) == 3

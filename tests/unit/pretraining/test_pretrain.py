@@ -152,7 +152,7 @@ def test_texts_are_deduplicated_and_long_ones_cut(tiny: Path, tmp_path: Path) ->
     corpus = Corpus(columns, tokenizer.template, 10)
     ids = tokenizer.encode([long])[0]
     assert len(corpus) == 2 + -(-len(ids) // 8)
-    whole = [id_ for number in range(2, len(corpus)) for id_ in corpus._sequence(number)[0][1:-1].tolist()]
+    whole = [id_ for number in range(2, len(corpus)) for id_ in corpus._sequence(number).ids[1:-1].tolist()]
     assert whole == ids
     train, dev = corpus.split(0.2, 1)
     assert sorted([*train, *dev]) == list(range(len(corpus)))
