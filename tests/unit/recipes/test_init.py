@@ -140,7 +140,7 @@ def test_several_files_take_turns(tmp_path: Path) -> None:
     )
     assert proposal(one, two).schedule.name == "alternating"
     assert proposal(one).schedule.name == "batch-round-robin"
-    assert proposal(one).optimizer.head_lr == 1e-3
+    assert (proposal(one).optimizer.lr, proposal(one, two).optimizer.lr) == (5e-5, 8e-5)
 
 
 def test_several_labels_with_blanks_are_one_source(tmp_path: Path) -> None:

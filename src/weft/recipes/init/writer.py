@@ -10,7 +10,7 @@ from typing import Any
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.recipes.init.choices import Label, TextColumns, choose_kind, choose_labels, choose_texts
-from weft.recipes.init.defaults import OPTIMIZER, SCHEDULE, dev_fraction, run_settings, task_settings
+from weft.recipes.init.defaults import dev_fraction, run_settings, task_settings, training_settings
 from weft.recipes.init.profile import Profile, guess_encoding, profile
 
 TRAIN_WORDS, DEV_WORDS, TEST_WORDS = ("train", "training"), ("dev", "valid", "validation", "val"), ("test",)
@@ -37,8 +37,7 @@ def propose(files: Sequence[Path], out: Path, ask: Ask) -> str:
         *run_settings(min(rows)),
         "",
     ]
-    schedule = SCHEDULE if len(rows) > 1 else []
-    return "\n".join([*head, *blocks, *schedule, *OPTIMIZER]) + "\n"
+    return "\n".join([*head, *blocks, *training_settings(len(rows))]) + "\n"
 
 
 def _encoding_doubt(path: Path, encoding: str) -> str:
