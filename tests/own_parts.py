@@ -45,7 +45,7 @@ class Focal(Loss):
 
 
 class FocalConfig(LossOptions):
-    name: Literal["focal"] = "focal"
+    name: Literal["own-focal"] = "own-focal"
     gamma: float = Field(default=2.0, ge=0)
 
     def build(self, labels: Labels, task: str, bounds: Bounds) -> Focal:  # noqa: ARG002

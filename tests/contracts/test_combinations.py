@@ -18,7 +18,8 @@ from weft.schedules.sources import separate
 from weft.surgery import SurgeryConfig
 from weft.weighting import WeightingConfig
 
-ONE_TASK_STEPS = {"sequential", "independent", "epoch-round-robin", "capped", "proportional", "square-root", "annealed"}
+ONE_TASK_STEPS = {"sequential", "independent", "epoch-round-robin", "alternating", "capped"}
+ONE_TASK_STEPS |= {"proportional", "square-root", "annealed"}
 COMPARING = {"mean", "random"}
 
 

@@ -70,7 +70,7 @@ def all_tasks() -> dict[str, dict[str, Any]]:
     # heads and poolings with other settings than their own
     scaled = {"name": "scaled-cosine", "start": 1.5, "gain": 4.0}
     tasks["head-scaled-cosine-gain"] = NUMBER | {"head": scaled}
-    tasks["head-scaled-cosine-relu"] = NUMBER | {"head": scaled | {"units": 6}}
+    tasks["head-scaled-cosine-relu"] = NUMBER | {"head": scaled | {"units": 6, "start": 8.0}}
     tasks["head-scaled-cosine-layer"] = NUMBER | {"head": scaled | {"units": 6, "activation": "none"}}
     tasks["head-shared-pair-alone"] = NUMBER | {"head": {"name": "shared-pair", "shared": False, "size": 5}}
     tasks["head-mlp-deep"] = NUMBER | {"head": {"name": "mlp", "sizes": [7, 5], "dropout": 0.2}}

@@ -82,7 +82,7 @@ CASES: dict[str, tuple[Change, str]] = {
     ),
     "a head beyond any memory": (
         put("recipe", "tasks", "mood", "head", value={"name": "hidden", "units": 10**30}),
-        "heads of an impossible size",
+        "heads or adapters of an impossible size",
     ),
     "another format": (put("format", value=[2]), "has format [2]"),
 }

@@ -415,14 +415,14 @@ def test_bad_input(name: str, folder: Path, forks: Forks) -> None:
 
 
 def test_check_says_the_same_as_train(folder: Path, forks: Forks) -> None:
-    arguments = data(GOOD + "\tgood\nfine\t\na\tb\tc\n")(folder)
+    arguments = data(GOOD + "\tgood\nfine\t\na\tb\tc\n", on_blank="error")(folder)
     trained, checked = forks.weft(*arguments), forks.weft("check", arguments[1])
     assert (checked.code, checked.stderr) == (2, trained.stderr)
     assert [line.split(":")[1] for line in trained.stderr.removeprefix("weft: ").splitlines()] == ["4", "5", "6"]
 
 
 def test_the_first_twenty_and_then_counts(folder: Path, forks: Forks) -> None:
-    done = forks.weft(*data(GOOD + "\tgood\n" * 15 + "fine\t\n" * 10)(folder))
+    done = forks.weft(*data(GOOD + "\tgood\n" * 15 + "fine\t\n" * 10, on_blank="error")(folder))
     lines = done.stderr.splitlines()
     assert len(lines) == 21
     assert lines[-1].endswith("and 5 more problems (in all: 15 x empty text, 10 x bad label)")
@@ -435,4 +435,4 @@ def test_bad_rows_can_be_skipped_and_are_counted(folder: Path, forks: Forks) -> 
     for count in ("1 rows skipped (empty text)", "1 rows skipped (not UTF-8)", "1 rows skipped (NUL byte)"):
         assert count in done.stdout
     assert "1 rows skipped (wrong number of fields)" in done.stdout
-    assert "1 rows skipped (no usable label)" in done.stdout
+    assert "have a blank label and are not asked" in done.stdout

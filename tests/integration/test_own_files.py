@@ -103,7 +103,7 @@ def test_init_check_and_train_without_an_edit(tiny: Path, tmp_path: Path) -> Non
     body = ["--body", tiny / "body", "--set", "max_length=48"]
     checked = weft("check", out, *body).stdout
     assert "rows skipped (empty text)" in checked
-    assert "rows skipped (no usable label)" in checked
+    assert "have a blank label and are not asked" in checked
     weft("train", out, "-o", tmp_path / "run", *body, "--budget", "steps=3")
     scores = json.loads(weft("evaluate", tmp_path / "run", "--json").stdout)
     assert set(scores["tasks"]) == set(tasks)

@@ -57,6 +57,9 @@ def test_long_texts(tiny: Path, tmp_path: Path, name: str, regularizer: str) -> 
 @pytest.mark.parametrize("name", variants(HeadConfig))
 def test_heads(tiny: Path, tmp_path: Path, name: str) -> None:
     changes: dict[str, dict[str, Any]] = {"similarity": {"head": name}}
+    if name == "vectors":
+        run(tiny, tmp_path, {"similarity": {"head": name, "loss": "angle"}})
+        return
     if name == "relu-cosine":
         changes["similarity"] |= {"scale": False, "range": [0, 5]}
     if name not in SINGLE_NUMBER:
@@ -69,7 +72,9 @@ def test_losses(tiny: Path, tmp_path: Path, name: str) -> None:
     if name == "cosine-embedding":
         own = {"reading": "bi", "head": "cosine", "loss": name}
         run(tiny, tmp_path, {"paraphrase": own, "similarity": {"head": "cosine", "loss": {"name": name, "cut": 2.5}}})
-    else:
+    elif name in ("cosent", "angle"):
+        run(tiny, tmp_path, {"similarity": {"head": "vectors" if name == "angle" else "cosine", "loss": name}})
+    elif name != "in-batch-negatives":  # a kind of its own: tests/integration/test_matches.py
         run(tiny, tmp_path, {"similarity" if name == "mse" else "sentiment": {"loss": name}})
 
 

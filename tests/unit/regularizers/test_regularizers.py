@@ -145,8 +145,9 @@ def test_on_real_text_with_default_settings_the_term_counts() -> None:
     task = with_term.network.task("sentiment")
     batch = with_term.data["sentiment"].train.batch(with_term.plan.window(0).parts[0].rows)
     place = (0, 0, "sentiment")
-    embedded, (output,) = with_term.step._forward(with_term.network, [batch], place)
-    term = with_term.step._regularize(batch, place, embedded, output)
+    distinct = DistinctTexts.of([batch.texts])
+    embedded, (output,) = with_term.step._forward(with_term.network, distinct, [batch], place)
+    term = with_term.step._regularize(batch, distinct, place, embedded, output)
     assert task.regularizer is not None
     assert float(term.mean().detach()) > 1e-7  # in fp32 a divergence of equal outputs is below 1e-12
 

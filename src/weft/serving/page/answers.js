@@ -61,8 +61,8 @@ function gauge(answer, [low, high]) {
 function side(answer, task, name) {
   const box = make("div", { class: "side" });
   if (name) box.append(make("small", {}, name));
-  if (task.kind === "regression") {
-    box.append(gauge(answer, task.range));
+  if (!answer.probabilities) {
+    box.append(gauge(answer, task.range ?? [-1, 1])); // a cosine similarity has no range of labels
   } else {
     const [label, p] = verdict(answer);
     box.append(make("p", { class: "verdict" }, label, " ", make("small", {}, p)), bars(answer));
@@ -70,7 +70,7 @@ function side(answer, task, name) {
   return box;
 }
 
-const KINDS = { classification: "classes", ordinal: "ordered classes", multilabel: "any of several labels", regression: "a number" };
+const KINDS = { classification: "classes", ordinal: "ordered classes", multilabel: "any of several labels", regression: "a number", matches: "similarity" };
 
 // answers: one, or two if a task that reads one text has predicted both texts
 export function card(task, answers) {
