@@ -141,7 +141,9 @@ def assemble(
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     constants = {
-        name: constant_loss(network.task(name).loss, task.train.targets, recipe.tasks[name].head.bounds)
+        name: constant_loss(
+            network.task(name).loss, task.labels.kind.flat(task.train.targets), recipe.tasks[name].head.bounds
+        )
         for name, task in data.items()
     }
     step = build_step(recipe, data, network, plan, where, constants, processes)

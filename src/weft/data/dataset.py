@@ -6,15 +6,18 @@ from copy import copy
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
 from weft.data.labels import FlagColumns, LabelColumn
+from weft.data.word_labels import WordLabels
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import TokenizedFile
+from weft.data.words import WordTable
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import generator
-from weft.foundation.values import Batch, Rows
+from weft.foundation.values import Batch, Rows, Words
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Targets
 
@@ -29,6 +32,8 @@ def text_columns(config: DataConfig, reader: Reader) -> list[str]:
 
 def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
     require_columns(file.source, file.columns, list(config.label_columns))
+    if isinstance(config.label, str) and file.has_words:
+        return WordLabels(file, config.label, config.label_map, config.text)
     if isinstance(config.label, str):
         return LabelColumn(file, config.label, config.label_map)
     return FlagColumns(file, config.label, config.label_map)
@@ -79,7 +84,10 @@ class Dataset:
 
     def sequences(self, row: int) -> list[TokenSequence]:
         ids = [self.file.ids(column, int(self.rows[row])) for column in self.columns]
-        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None)
+        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None, self._words(row))
+
+    def _words(self, row: int) -> WordTable | None:
+        return self.file.words(self.columns[0], int(self.rows[row]))
 
     def parts(self) -> Iterator[tuple[slice, list[list[TokenSequence]]]]:
         """Yield the row slice and the sequences of each part. Parts are small and strided over the whole data set."""
@@ -91,15 +99,22 @@ class Dataset:
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""
         items = [(self.sequences(int(row)), int(row)) for row in rows]
-        items.sort(key=lambda item: [len(ids) for ids, _ in item[0]])
+        items.sort(key=lambda item: [len(sequence.ids) for sequence in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)
         order = np.array([row for _, row in items], dtype=np.int64)
-        return Batch(
-            task=self.task,
-            rows=order,
-            texts=tuple(pack(side) for side in sides),
-            target=torch.from_numpy(self.targets[order]),
-        )
+        words, target = self.targets_of(order)
+        return Batch(self.task, order, tuple(pack(side) for side in sides), target, words)
+
+    def targets_of(self, rows: Rows) -> tuple[Words | None, Tensor]:
+        """Return the targets of rows: one per row, or one per trained token of their words, with these."""
+        if self.reader.split is None:
+            return None, torch.from_numpy(self.targets[rows])
+        tokens = [self.reader.trained_tokens(table) for row in rows if (table := self._words(int(row))) is not None]
+        counts = torch.tensor([len(positions) for positions, _ in tokens])
+        positions = torch.from_numpy(np.concatenate([positions for positions, _ in tokens]).astype(np.int64))
+        numbers = np.concatenate([self.targets[row][own] for row, (_, own) in zip(rows, tokens, strict=True)])
+        owners = torch.repeat_interleave(torch.arange(len(rows)), counts)
+        return Words(owners, positions, len(rows)), torch.from_numpy(numbers)
 
     def text_lengths(self) -> list[NDArray[np.int64]]:
         """Return the number of tokens of each text before truncation, one array per column."""
@@ -112,6 +127,13 @@ class Dataset:
     def cut_rows(self) -> int:
         """Return the number of rows truncated by `max_length`."""
         return int(self.reader.is_cut(self.text_lengths()).sum())
+
+    def unseen_words(self) -> int:
+        """Return the number of words without a token or cut off by `max_length`; they are predicted as outside."""
+        if self.reader.split is None:
+            return 0
+        places = (self.sequences(row)[0].words for row in range(len(self)))
+        return sum(int((words[:, 2] < 0).sum()) for words in places if words is not None)
 
     def texts(self, row: int) -> list[str]:
         return [self.file.text(column, int(self.rows[row])) for column in self.columns]

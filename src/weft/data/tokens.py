@@ -31,10 +31,11 @@ from weft.data.masking import MaskKind, mask
 from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
+from weft.data.words import WordSplit, WordTable, align, plain_text, read_words
 from weft.foundation.atomic import replacing, write_whole
 from weft.foundation.errors import UserError
 
-FORMAT = "3"
+FORMAT = "4"
 PRIVATE = 0o600
 CHUNK = 8192
 """Number of rows in each record batch except the last: row r is in batch r // CHUNK."""
@@ -79,9 +80,19 @@ class TokenizedFile:
             ]
             for name in text_columns
         }
+        self._words = {
+            name.removeprefix("words/"): self.table.column(name)
+            for name in self.table.column_names
+            if name.startswith("words/")
+        }
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the file was tokenized with its words."""
+        return bool(self._words)
 
     def ids(self, column: str, row: int) -> Ids:
         """Return the token ids of one text, as a view into the file."""
@@ -89,6 +100,13 @@ class TokenizedFile:
         at = row % CHUNK
         ids: Ids = values[offsets[at] : offsets[at + 1]]
         return ids
+
+    def words(self, column: str, row: int) -> WordTable | None:
+        """Return the words of one text, or None if the file was tokenized without words."""
+        if column not in self._words:
+            return None
+        table: WordTable = self._words[column][row].values.to_numpy().reshape(-1, 4)
+        return table
 
     def lengths(self, column: str) -> NDArray[np.int64]:
         """Return the number of tokens of each text."""
@@ -122,19 +140,23 @@ def tokenize_file(
     skip_bad_rows: bool = False,
     layout: Layout = PLAIN,
     on_empty: OnEmpty = "error",
+    words: WordSplit | None = None,
 ) -> TokenizedFile:
-    """Return the tokenized form of a file or of a table in memory, from the cache or newly built."""
+    """Return the tokenized form of a file or of a table in memory, from the cache or newly built.
+
+    `words` says how texts are split into words, if the labels are of words.
+    """
     if isinstance(source, Path) and not source.is_file():
         raise UserError(f"{source}: there is no such file")
     folder = _private_folder()
     settings = json.dumps(
-        [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source)]
+        [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source), words]
     )
     content = source.digest() if isinstance(source, Frame) else _content(source, folder)
     key = _digest(settings, content, tokenizer.digest)
     target = folder / f"{key}.arrow"
     if not _is_sound(target):
-        _build(source, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout)
+        _build(source, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout, words)
     return TokenizedFile(target, source, text_columns)
 
 
@@ -199,6 +221,7 @@ def _build(
     skip_bad_rows: bool,
     on_empty: OnEmpty,
     layout: Layout,
+    words: WordSplit | None,
 ) -> None:
     problems, empty = Problems(source), Problems(source)
     fatal, skipped = Problems(source), Problems(source)
@@ -211,6 +234,8 @@ def _build(
 
     masked: Counter[str] = Counter()
     checked = _checked(source, text_columns, problems, None if on_empty == "keep" else empty, layout)
+    if words is None:
+        checked = _joined(checked, text_columns)
     rows = _masked(checked, text_columns, masks, masked)
     first = next(rows, None)
     if first is None:
@@ -224,10 +249,11 @@ def _build(
         [("line", pa.int64())]
         + [(f"column/{name}", pa.string()) for name in columns]
         + [(f"ids/{name}", pa.list_(pa.int32())) for name in text_columns]
+        + [(f"words/{name}", pa.list_(pa.int32())) for name in text_columns if words is not None]
     )
     with replacing(target, mode=PRIVATE) as temporary:
         with pa.ipc.new_file(str(temporary), schema) as sink:
-            for batch in _batches(chain([first], rows), schema, tokenizer):
+            for batch in _batches(chain([first], rows), schema, tokenizer, words):
                 sink.write_batch(batch)
         pa.default_memory_pool().release_unused()  # Arrow would keep the memory for the next file
         sort_out()
@@ -237,12 +263,14 @@ def _build(
         write_whole(target.with_suffix(".json"), json.dumps(notes), mode=PRIVATE)
 
 
-def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
+def _batches(
+    rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer, words: WordSplit | None
+) -> Iterator[pa.RecordBatch]:
     """Yield record batches. The next chunk is read while the current one is tokenized."""
     with ThreadPoolExecutor(max_workers=1) as helper:
         waiting: Future[pa.RecordBatch] | None = None
         while chunk := list(islice(rows, CHUNK)):
-            under_way = helper.submit(_batch, chunk, schema, tokenizer)
+            under_way = helper.submit(_batch, chunk, schema, tokenizer, words)
             if waiting is not None:
                 yield waiting.result()
             waiting = under_way
@@ -250,20 +278,37 @@ def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> It
             yield waiting.result()
 
 
-def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer) -> pa.RecordBatch:
+def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer, split: WordSplit | None) -> pa.RecordBatch:
     arrays = []
+    texts = {} if split is None else _worded(chunk, schema, tokenizer, split)
     for field in schema:
         kind, _, name = field.name.partition("/")
         if kind == "line":
             values: Any = [row.line for row in chunk]
         else:
             values = [row.values[name] for row in chunk]
-        if kind == "ids":
+        if field.name in texts:
+            arrays.append(texts[field.name])
+        elif kind == "ids":
             parts = [pa.array(tokenizer.encode(part), field.type) for part in _by_length(values)]
             arrays.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
         else:
             arrays.append(pa.array(values, field.type))
     return pa.record_batch(arrays, schema=schema)
+
+
+def _worded(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer, split: WordSplit) -> dict[str, pa.Array]:
+    """Return the text, ids and words of each text column."""
+    found = {}
+    for name in [name.removeprefix("words/") for name in schema.names if name.startswith("words/")]:
+        read = [read_words(row.values[name], split) for row in chunk]
+        texts = [text for text, _ in read]
+        tokens = [encoded for part in _by_length(texts) for encoded in tokenizer.encode_words(part)]
+        tables = [align(words, offsets).ravel() for (_, words), (_, offsets) in zip(read, tokens, strict=True)]
+        found[f"column/{name}"] = pa.array(texts, pa.string())
+        found[f"ids/{name}"] = pa.array([ids for ids, _ in tokens], schema.field(f"ids/{name}").type)
+        found[f"words/{name}"] = pa.array(tables, schema.field(f"words/{name}").type)
+    return found
 
 
 def _by_length(texts: list[str]) -> Iterator[list[str]]:
@@ -277,6 +322,13 @@ def _by_length(texts: list[str]) -> Iterator[list[str]]:
         part.append(text)
         characters += len(text)
     yield part
+
+
+def _joined(rows: Iterator[Row], text_columns: list[str]) -> Iterator[Row]:
+    """Yield rows with texts that are lists of words joined."""
+    for row in rows:
+        row.values.update({name: plain_text(row.values[name]) for name in text_columns})
+        yield row
 
 
 def _masked(

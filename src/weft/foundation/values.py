@@ -62,6 +62,46 @@ class Encoded:
 
 
 @dataclass(frozen=True)
+class Words:
+    """The words of a batch that a task reads, row by row. u = words; with `subwords = "all"`, sub-tokens of words."""
+
+    rows: Tensor
+    """[u] int64, row of each word, ascending"""
+    positions: Tensor
+    """[u] int64, position in the row's sequence of the token that stands for the word"""
+    count: int
+    """number of rows; a row may have no word"""
+
+    def tokens(self, encoded: Encoded) -> Tensor:
+        """[u] index of each word's token in a packed batch with one sequence per row."""
+        return encoded.starts[self.rows] + self.positions
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """[n] number of words of each row"""
+        return torch.bincount(self.rows, minlength=self.count)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """[n] mean over the words of each row, from values [u]; 0 for a row without words"""
+        return values.new_zeros(self.count).index_add(0, self.rows, values) / self.lengths.clamp(min=1)
+
+    def padded(self, values: Tensor, filling: float) -> Tensor:
+        """[n, longest, ...] the values [u, ...] of each row's words, padded"""
+        longest = int(self.lengths.max()) if self.count else 0
+        found = values.new_full((self.count, max(longest, 1), *values.shape[1:]), filling)
+        return found.index_put((self.rows, self.places), values)
+
+    @cached_property
+    def places(self) -> Tensor:
+        """[u] number of each word in its row"""
+        starts = self.lengths.cumsum(0) - self.lengths
+        return torch.arange(len(self.rows), device=self.rows.device) - starts[self.rows]
+
+    def to(self, device: torch.device) -> "Words":
+        return Words(self.rows.to(device), self.positions.to(device), self.count)
+
+
+@dataclass(frozen=True)
 class Batch:
     """Rows of one task, ready for the body."""
 
@@ -71,10 +111,13 @@ class Batch:
     texts: tuple[Encoded, ...]
     """one entry, or two for a bi reading; each has n sequences"""
     target: Tensor
-    """[n] class numbers or values, or [n, labels] for multilabel"""
+    """[n] class numbers or values, or [n, labels] for multilabel; [u] for labels of words"""
+    words: Words | None = None
+    """the words of all rows, if their labels are of words"""
 
     def to(self, device: torch.device) -> "Batch":
-        return Batch(self.task, self.rows, tuple(t.to(device) for t in self.texts), self.target.to(device))
+        words = None if self.words is None else self.words.to(device)
+        return Batch(self.task, self.rows, tuple(t.to(device) for t in self.texts), self.target.to(device), words)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def _answers(engine: Engine, dataset: Dataset) -> Predictions:
     for where, rows in dataset.parts():
         answers = engine.answers(dataset.task, rows)
         if found is None:
-            found = np.empty((len(dataset), *answers.shape[1:]))
+            found = np.empty((len(dataset), *answers.shape[1:]), dtype=answers.dtype)
         found[where] = answers
     assert found is not None, "a dataset has at least one row"
     return found
@@ -40,4 +40,6 @@ def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: in
     metrics = {name: network.task(name).metrics for name in datasets}
     found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})
     losses = {name: one.loss for name, one in seen.items()}
-    return replace(found, losses=losses, planes={name: one.plane for name, one in seen.items()})
+    return replace(
+        found, losses=losses, planes={name: one.plane for name, one in seen.items() if one.plane is not None}
+    )

@@ -10,12 +10,14 @@ from torch import Tensor
 
 from weft.data.readings import TokenSequence, pack
 from weft.inference.passes import by_length, without_repeats
+from weft.inference.words import word_answers
 from weft.tasks.network import Network, tokens_read
 
 Values = NDArray[np.float64] | NDArray[np.float32]
 Places = NDArray[np.int64]
-Give = Callable[[str, Places], Values]
-"""(task, [n, sides] sequence indices) -> n predictions or vectors"""
+AskedRows = Sequence[Sequence[TokenSequence]]
+Give = Callable[[str, Places, AskedRows], Values]
+"""(task, [n, sides] sequence indices, the rows) -> n predictions or vectors"""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Ask:
     """Request for the predictions or vectors of some rows."""
 
     task: str
-    rows: Sequence[Sequence[TokenSequence]]
+    rows: AskedRows
     """at least one row, each with one or two sequences"""
     vectors: bool = False
     """whether to return pooled vectors instead of predictions; each row must have one sequence"""
@@ -43,7 +45,8 @@ def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vecto
     results: dict[int, Values] = {}
     for task, vectors in dict.fromkeys((ask.task, ask.vectors) for ask in asks):
         numbers = [i for i, ask in enumerate(asks) if (ask.task, ask.vectors) == (task, vectors)]
-        given = (vector if vectors else answer)(task, np.concatenate([places[i] for i in numbers]))
+        rows = [row for i in numbers for row in asks[i].rows]
+        given = (vector if vectors else answer)(task, np.concatenate([places[i] for i in numbers]), rows)
         ends = np.cumsum([len(asks[i].rows) for i in numbers])
         starts = ends - [len(asks[i].rows) for i in numbers]
         results.update({i: given[a:b] for i, a, b in zip(numbers, starts, ends, strict=True)})
@@ -55,13 +58,16 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
     """Run the asks with the PyTorch network in eval mode. Tasks of all readings share one packed pass."""
     assert not network.training, "a network that answers does not drop anything out"
     distinct, places = lay_out(asks)
-    found = _vectors(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
+    found, tokens = _vectors(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
 
-    def answer(task: str, where: Places) -> Values:
+    def answer(task: str, where: Places, rows: AskedRows) -> Values:
+        if task in tokens:
+            outputs = [tokens[task][place] for place in where[:, 0].tolist()]
+            return word_answers([row[0] for row in rows], outputs, network.task(task).read_words)
         values: Values = network.task(task).read([found[task][side] for side in _columns(where)]).double().cpu().numpy()
         return values
 
-    def vector(task: str, where: Places) -> Values:
+    def vector(task: str, where: Places, _: AskedRows) -> Values:
         values: Values = found[task][_columns(where)[0]].float().cpu().numpy()
         return values
 
@@ -74,10 +80,14 @@ def _columns(where: Places) -> list[Tensor]:
 
 def _vectors(
     network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
-) -> dict[str, Tensor]:
-    """Return [n, width] vectors for each task, from its own pooling."""
+) -> tuple[dict[str, Tensor], dict[str, dict[int, Tensor]]]:
+    """Return [n, width] vectors for each task, from its own pooling.
+
+    For tasks whose pooling keeps tokens, return the outputs [l, k] of all tokens of each sequence instead.
+    """
     first_only = all(network.task(name).pooling.first_only for name in tasks)
-    widths = {name: network.task(name).pooling.width for name in tasks}
+    tokens: dict[str, dict[int, Tensor]] = {name: {} for name in tasks if network.task(name).pooling.keeps_tokens}
+    widths = {name: network.task(name).pooling.width for name in tasks if name not in tokens}
     dtype = network.body.embeddings.tokens.weight.dtype
     found = {name: torch.empty(len(sequences), width, dtype=dtype, device=device) for name, width in widths.items()}
     for group in by_length(sequences):
@@ -85,4 +95,8 @@ def _vectors(
         hidden = network.body(encoded, tokens_read([encoded], [first_only]))
         for name, vectors in found.items():
             vectors[torch.tensor(group, device=device)] = network.task(name).vectors(hidden, encoded)
-    return found
+        for name, outputs in tokens.items():
+            task = network.task(name)
+            output = task.outputs([task.vectors(hidden, encoded)])
+            outputs.update(zip(group, output.split(encoded.lengths), strict=True))
+    return found, tokens

@@ -15,8 +15,9 @@ from weft.data.frames import GivenFrames, Source, Table, frame_of
 from weft.data.given import Given, is_table, sides_of, texts_of
 from weft.data.layout import Layout
 from weft.data.masking import mask
-from weft.data.readings import TokenSequence
+from weft.data.readings import Reader, TokenSequence
 from weft.data.tokenizer import Tokenizer
+from weft.data.words import WordSplit, align, plain_text, read_words
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
@@ -207,8 +208,19 @@ class Model:
         """Return the token sequences of every row, the input of the engine."""
         self.check_texts(task, texts, texts2)
         reader = build_reader(self.config, task, self.tokenizer)
+        if reader.split is not None:
+            return self._word_rows(reader, reader.split, texts)
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
+
+    def _word_rows(self, reader: Reader, split: WordSplit, texts: Sequence[str]) -> list[list[TokenSequence]]:
+        """Return the token sequences of texts with their words."""
+        read = [read_words(text, split) for text in texts]
+        tokens = self.tokenizer.encode_words([text for text, _ in read])
+        return [
+            reader.sequences(np.array(ids, dtype=np.int32), None, align(words, offsets))
+            for (_, words), (ids, offsets) in zip(read, tokens, strict=True)
+        ]
 
     def check_texts(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> None:
         """Raise UserError if the number of texts per row does not fit the task."""
@@ -288,7 +300,7 @@ class Model:
     def _ids(self, texts: Sequence[str], task: str) -> list[NDArray[np.int32]]:
         """Tokenize texts after masking them like the task's training texts."""
         kinds = self.config.tasks[task].data.mask
-        masked = [mask(text, kinds, Counter()) for text in texts]
+        masked = [mask(plain_text(text), kinds, Counter()) for text in texts]
         return [np.array(ids, dtype=np.int32) for ids in self.tokenizer.encode(masked)]
 
     def embedding_task(self) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weft.data.readings import Reading, TokenSequence
 from weft.foundation.errors import UserError
 from weft.inference.engine import Engine
-from weft.inference.joint import Ask, Places, Values, lay_out, share_out
+from weft.inference.joint import Ask, AskedRows, Places, Values, lay_out, share_out
 from weft.inference.passes import by_length, without_repeats
 from weft.kinds.labels import Labels
 
@@ -76,14 +76,14 @@ class OnnxEngine(Engine):
         wanted = {f"{ask.task}.vector" if ask.vectors or reading == "bi" else ask.task for ask in asks}
         found = self._outputs(reading, sorted(wanted), distinct)
 
-        def answer(task: str, where: Places) -> Values:
+        def answer(task: str, where: Places, _: AskedRows) -> Values:
             if reading == "bi":
                 values = self._compare(task, *(found[f"{task}.vector"][side] for side in where.T))
             else:
                 values = found[task][where[:, 0]]
             return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
 
-        return share_out(asks, places, answer, lambda task, where: found[f"{task}.vector"][where[:, 0]])
+        return share_out(asks, places, answer, lambda task, where, _: found[f"{task}.vector"][where[:, 0]])
 
     def width(self, task: str) -> int:
         outputs = self.sessions[self.readings[task]].get_outputs()
@@ -108,13 +108,13 @@ class OnnxEngine(Engine):
 
 def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
     """Return the inputs of a graph, padded with 0 to `[n, longest]`."""
-    shape = len(sequences), max(len(ids) for ids, _ in sequences)
+    shape = len(sequences), max(len(sequence.ids) for sequence in sequences)
     inputs = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
-    for row, (ids, of_second) in enumerate(sequences):
-        length = len(ids)
-        inputs["input_ids"][row, :length] = ids
+    for row, sequence in enumerate(sequences):
+        length = len(sequence.ids)
+        inputs["input_ids"][row, :length] = sequence.ids
         inputs["attention_mask"][row, :length] = 1
-        inputs["token_type_ids"][row, length - of_second : length] = 1
+        inputs["token_type_ids"][row, length - sequence.of_second : length] = 1
     return inputs
 
 

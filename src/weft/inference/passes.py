@@ -12,6 +12,7 @@ from torch import Tensor
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
 from weft.evaluation.plane import Axes, Plane, principal_axes
+from weft.inference.words import placed, seen_words, word_answers, word_outputs
 from weft.tasks.network import Network, tokens_read
 from weft.tasks.task import Task
 
@@ -24,11 +25,11 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
     A longer sequence forms its own group.
     """
-    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i][0]))
+    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i].ids))
     group: list[int] = []
     total = 0
     for i in order:
-        length = len(sequences[i][0])
+        length = len(sequences[i].ids)
         if group and total + length > tokens:
             yield group
             group, total = [], 0
@@ -43,11 +44,11 @@ def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSeque
     numbers: dict[tuple[bytes, int], int] = {}
     distinct: list[TokenSequence] = []
     places = []
-    for ids, of_second in sequences:
-        key = (ids.tobytes(), of_second)
+    for sequence in sequences:
+        key = (sequence.ids.tobytes(), sequence.of_second)
         if key not in numbers:
             numbers[key] = len(distinct)
-            distinct.append((ids, of_second))
+            distinct.append(sequence)
         places.append(numbers[key])
     return distinct, places
 
@@ -68,11 +69,29 @@ def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], de
 
 
 @torch.no_grad()
+def token_outputs(
+    network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device
+) -> list[Tensor]:
+    """Return the outputs [l, k] of all tokens of each sequence. Equal sequences are encoded once."""
+    distinct, places = without_repeats(sequences)
+    found: dict[int, Tensor] = {}
+    for group in by_length(distinct):
+        encoded = pack([distinct[i] for i in group]).to(device)
+        output = task.outputs([task.vectors(network.body(encoded), encoded)])
+        found.update(zip(group, output.split(encoded.lengths), strict=True))
+    return [found[place] for place in places]
+
+
+@torch.no_grad()
 def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
     """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
+    task = network.task(name)
     with _at_rest(network):
+        if task.pooling.keeps_tokens:
+            texts = [row[0] for row in rows]
+            return word_answers(texts, token_outputs(network, task, texts, device), task.read_words)
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
         )
@@ -87,8 +106,8 @@ class Scored:
     """[n, classes] probabilities or [n] numbers, on the training scale"""
     loss: float
     """mean over rows, without the regularization term"""
-    plane: Plane
-    """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|"""
+    plane: Plane | None
+    """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|; None for words"""
 
 
 @torch.no_grad()
@@ -98,6 +117,8 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
     The plane's axes come from the first part of a large dataset: all vectors would need more memory than the model.
     """
     task = network.task(dataset.task)
+    if task.pooling.keeps_tokens:
+        return _run_over_words(network, dataset, device)
     predictions = points = np.empty(0)
     axes: Axes | None = None
     loss = 0.0
@@ -114,6 +135,28 @@ def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored
             predictions[where], points[where] = read, axes.points(vectors)
     assert axes is not None, "a dataset has at least one row"
     return Scored(predictions, loss / len(dataset), Plane(points, axes.explained))
+
+
+def _run_over_words(network: Network, dataset: Dataset, device: torch.device) -> Scored:
+    """The same for labels of words. The loss is that of the first token of each word."""
+    task = network.task(dataset.task)
+    predictions = np.empty(len(dataset), dtype=object)
+    loss = 0.0
+    with _at_rest(network):
+        for where, rows in dataset.parts():
+            texts = [row[0] for row in rows]
+            words = seen_words(texts, device)
+            output = word_outputs(token_outputs(network, task, texts, device), words)
+            target = torch.from_numpy(_seen_targets(dataset, where, texts)).to(device)
+            loss += float(task.losses(output, target, words).double().sum())
+            predictions[where] = placed(texts, task.read_words(output, words), words)
+    return Scored(predictions, loss / len(dataset), None)
+
+
+def _seen_targets(dataset: Dataset, where: slice, texts: Sequence[TokenSequence]) -> NDArray[np.int64]:
+    """[u] the targets of the words that have a token."""
+    pairs = zip(dataset.targets[where], texts, strict=True)
+    return np.concatenate([own[text.words[:, 2] >= 0] for own, text in pairs if text.words is not None])
 
 
 @contextmanager

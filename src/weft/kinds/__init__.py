@@ -7,6 +7,7 @@ from weft.kinds.classification import Classification
 from weft.kinds.multilabel import Multilabel
 from weft.kinds.ordinal import Ordinal
 from weft.kinds.regression import Regression
+from weft.kinds.tags import Tags
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -15,6 +16,7 @@ KINDS: dict[str, Kind] = {
         Ordinal(),
         Multilabel(),
         Regression(),
+        Tags(),
     )
 }
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weft.kinds.labels import Labels, Values
 
 Target = float | list[float]
-Answer = tuple[str | list[str] | None, float, dict[str, float] | None]
+Answer = tuple[str | list[str] | list[dict[str, Any]] | None, float, dict[str, float] | None]
 """label, score and probabilities of a `Prediction`"""
 
 
@@ -43,11 +43,15 @@ class Kind(ABC):
     name: ClassVar[str]
     """its name in recipes"""
     has_one_class: ClassVar[bool] = False
-    """whether each row has exactly one of several classes"""
+    """whether each row, or each word of a row, has exactly one of several classes"""
+    labels_words: ClassVar[bool] = False
+    """whether each word of a text has a label"""
     has_numbers: ClassVar[bool] = False
     """whether a label is a number with a range"""
     default_loss: ClassVar[str]
     """name of the loss that a task uses by default"""
+    default_pooling: ClassVar[str] = "cls"
+    """name of the pooling that a task uses by default"""
     default_metrics: ClassVar[tuple[str, ...]]
     """names of the default metrics, the primary metric first"""
     metrics: ClassVar[Mapping[str, Form]]
@@ -71,6 +75,24 @@ class Kind(ABC):
         """Raise ValueError if the kind does not support labels in this number of 0/1 columns."""
         if columns > 1:
             raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.name}"')
+
+    def check_words(
+        self, reading: str, *, keeps_words: bool, masks: bool, words: str | None, subwords: str | None
+    ) -> None:
+        """Raise ValueError if the kind does not support how a recipe reads words.
+
+        `keeps_words`: whether the pooling has one vector per word. `masks`: whether texts are masked.
+        """
+        del reading, masks
+        if keeps_words:
+            raise ValueError(f"`pooling` gives a vector for each word, but a {self.name} needs one for each text")
+        for key, value in (("words", words), ("subwords", subwords)):
+            if value is not None:
+                raise ValueError(f'`{key}` is for kind = "tags", but the task is a {self.name}')
+
+    def word_split(self, chosen: str | None) -> str | None:  # noqa: ARG002
+        """Return how texts are split into words; None if the labels are not of words."""
+        return None
 
     @abstractmethod
     def find_labels(
@@ -107,6 +129,14 @@ class Kind(ABC):
     @abstractmethod
     def blank(self, labels: "Labels") -> Target:
         """Return a placeholder for a missing target."""
+
+    def word_target(self, cell: str, words: Sequence[tuple[int, int]], labels: "Labels") -> NDArray[np.int64]:
+        """Return the targets of the words of a text, given their character ranges."""
+        raise NotImplementedError(f"a {self.name} has no labels of words")
+
+    def flat(self, targets: Targets) -> Targets:
+        """Return the targets as one plain array: of all rows, or of all their words."""
+        return targets
 
     def in_units(self, labels: "Labels", values: "Values") -> "Values":  # noqa: ARG002
         """Convert targets or predictions to the label's units."""
@@ -168,6 +198,10 @@ class Kind(ABC):
     def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:
         """Return names and types of the columns of a prediction file."""
 
+    def outcome(self, label: Any) -> Any:
+        """Return the part of a predicted label that should not change if words of the text are swapped."""
+        return label
+
     @abstractmethod
     def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """[n] distance between two predictions, from 0 to 1; `before` and `after` are in the label's units."""
@@ -182,6 +216,10 @@ class Kind(ABC):
     @abstractmethod
     def cells(self, values: Targets, names: Sequence[str]) -> Any:
         """[n] targets or decisions, in the label's units, as a column of labels."""
+
+    def saved_columns(self, labels: "Labels", predictions: Predictions) -> dict[str, tuple[pa.DataType, Any]]:
+        """Return the columns beside label and prediction, with their types: by default one probability per name."""
+        return {f"p_{name}": (pa.float64(), predictions[:, i]) for i, name in enumerate(labels.names)}
 
     @abstractmethod
     def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> Targets:

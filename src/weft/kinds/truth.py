@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from weft.kinds.labels import Labels
 
 Targets = NDArray[np.float64] | NDArray[np.int64]
+"""[n] class numbers or numbers, [n, labels] for multilabel; for tags [n] objects, an array of tag numbers per row"""
 Predictions = NDArray[np.float64]
-"""[n, classes] probabilities, or [n] numbers"""
+"""[n, classes] probabilities, or [n] numbers; for tags [n] objects, an array [words, 4] per row (`kinds/tags.py`)"""
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,14 @@ class Truth:
     """range of a regression's labels; None if unknown"""
     positive: int | None = None
     """number of the positive class of precision, recall and `f1-positive`"""
+    names: tuple[str, ...] = ()
+    """names of the classes"""
 
     @staticmethod
     def of(labels: "Labels", targets: Targets) -> "Truth":
         """Convert training targets to the label's units."""
         positive = None if labels.positive is None else labels.names.index(labels.positive)
-        return Truth(labels.kind, labels.in_units(targets), len(labels.names), labels.limits, positive)
+        return Truth(labels.kind, labels.in_units(targets), len(labels.names), labels.limits, positive, labels.names)
 
     def __len__(self) -> int:
         return len(self.targets)

@@ -8,6 +8,7 @@ from weft.foundation.components import Exchangeable
 from weft.losses.base import LossOptions
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig
+from weft.losses.crf import CrfConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
 from weft.losses.mse import MeanSquaredErrorConfig
@@ -19,7 +20,8 @@ LossConfig = Annotated[
     | MeanSquaredErrorConfig
     | CosineEmbeddingConfig
     | DualObjectiveConfig
-    | OrdinalLogConfig,
+    | OrdinalLogConfig
+    | CrfConfig,
     Field(discriminator="name"),
     Exchangeable(LossOptions),
 ]

@@ -145,7 +145,7 @@ class Answering:
             return await self.batcher.ask(pieces), sum(piece.tokens for piece in pieces)
 
     def _read(self, task: str, values: Values) -> list[dict[str, Any]]:
-        return [prediction.as_dict() for prediction in self.model.read(task, np.asarray(values, dtype=np.float64))]
+        return [prediction.as_dict() for prediction in self.model.read(task, np.asarray(values))]
 
 
 async def _gone(receive: Receive) -> None:

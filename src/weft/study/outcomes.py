@@ -124,7 +124,7 @@ class Outcomes:
         for (arm, seed), run in self.runs.items():
             for task, own in run.tasks.items():
                 name, other = first.setdefault(task, (f"{arm}-{seed}", own))
-                same = np.array_equal(own.truth.targets, other.truth.targets)
+                same = np.array_equal(*(one.truth.kind.flat(one.truth.targets) for one in (own, other)))
                 if not same or not (own.texts is None or other.texts is None or own.texts == other.texts):
                     raise RunError(f"{task}: the dev rows of {arm}-{seed} differ from those of {name}")
 

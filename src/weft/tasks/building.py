@@ -16,6 +16,7 @@ from weft.data.tokenizer import Tokenizer
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import seeded
 from weft.foundation.start import shapes_alone
+from weft.kinds import KINDS
 from weft.kinds.labels import Labels
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
@@ -37,7 +38,9 @@ def task_files(
 
 def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:
     """Build the reader that turns a task's texts into token sequences."""
-    return Reader(config.tasks[task].reading, tokenizer.template, config.max_length)
+    own = config.tasks[task]
+    split = KINDS[own.kind].word_split(own.words)
+    return Reader(own.reading, tokenizer.template, config.max_length, split, own.subwords or "first")
 
 
 def build_network(

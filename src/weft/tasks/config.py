@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 from weft.data.config import DataConfig, DataField
-from weft.data.readings import Reading
+from weft.data.readings import Reading, Subwords
+from weft.data.words import WordSplit
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
@@ -58,7 +59,7 @@ class TaskConfig(Config):
     """Layer that is pooled: its number (0 is the embeddings), or "mix" for a learned mix of all layers. Defaults to the
     last layer."""
     pooling: PoolingConfig = ClsConfig()
-    """How the token states of a sequence become one vector."""
+    """How the token states of a sequence become one vector. Defaults to cls, or to words for tags."""
     head: HeadConfig = LinearConfig()
     """Layers on top of the pooled vectors."""
     share_head: str | None = None
@@ -70,6 +71,12 @@ class TaskConfig(Config):
     """Term added to the loss of each row: smart or r-drop. Defaults to no regularizer."""
     batch_size: int = Field(default=16, ge=1)
     """Rows of this task per forward pass, over all processes."""
+    words: WordSplit | None = None
+    """tags: how texts that are not lists of words are split: at whitespace and around punctuation, or only at
+    whitespace. Defaults to punctuation."""
+    subwords: Subwords | None = None
+    """tags: which tokens of a word are trained to predict its label, first or all. The first token makes the
+    prediction. Defaults to first."""
     labels: tuple[Any, ...] | None = None
     """Class names in the order of the class numbers. Defaults to the labels found in the train file."""
     range: tuple[float, float] | None = None
@@ -92,11 +99,28 @@ class TaskConfig(Config):
     def _as_a_label(cls, value: Any) -> Any:
         return canonical(str(value)) if isinstance(value, str | int | float) else value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _pooling_of_the_kind(cls, content: Any) -> Any:
+        """The default pooling depends on the kind."""
+        if isinstance(content, dict) and "pooling" not in content and content.get("kind") in KINDS:
+            return content | {"pooling": KINDS[content["kind"]].default_pooling}
+        return content
+
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
         kind = KINDS[self.kind]
         kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
+        kind.check_words(
+            self.reading,
+            keeps_words=self.pooling.keeps_tokens,
+            masks=bool(self.data.mask),
+            words=self.words,
+            subwords=self.subwords,
+        )
+        if self.subwords == "all" and self.chosen_loss.of_texts:
+            raise ValueError(f'`subwords` is "all", but loss = "{self.chosen_loss.name}" needs one token for each word')
         return self
 
     @property

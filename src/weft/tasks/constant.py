@@ -23,6 +23,7 @@ def constant_loss(loss: Loss, targets: Targets, bounds: Bounds) -> float:
 
     It is found by minimizing the loss, so every loss is supported, and heads with outputs within `bounds`.
     """
+    # `targets` has one entry per row, or per word for labels of words
     rows = np.linspace(0, len(targets) - 1, min(len(targets), MOST_ROWS)).astype(int)
     target = torch.from_numpy(np.ascontiguousarray(targets[rows]))
     free = torch.zeros(loss.outputs, dtype=torch.float64, requires_grad=True)

@@ -36,7 +36,9 @@ class Network(nn.Module):
         texts = [text for batch in batches for text in batch.texts]
         read = tokens_read(texts, [self.task(batch.task).pooling.first_only for batch in batches for _ in batch.texts])
         pieces = iter(split_layers(self.body.encode(embedded, encoded, read), texts))
-        outputs = [self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts) for batch in batches]
+        outputs = [
+            self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts, batch.words) for batch in batches
+        ]
         # losses and their logarithms need more precision than half precision has
         return [output.float() if output.dtype in (torch.bfloat16, torch.float16) else output for output in outputs]
 

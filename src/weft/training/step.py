@@ -189,7 +189,7 @@ class Step:
         with self._autocast():
             embedded, outputs = self._forward(self.network, batches, place)
             losses = [
-                self.network.task(batch.task).losses(output, batch.target)
+                self.network.task(batch.task).losses(output, batch.target, batch.words)
                 for batch, output in zip(batches, outputs, strict=True)
             ]
             terms = [self._regularize(batches[0], place, embedded, outputs[0])] if self._is_regularized(parts) else []
@@ -255,7 +255,7 @@ class Step:
                 return self.network.outputs(embedded, encoded, [batch])[0]
 
         with seeded(self.seed, *place, "regularizer"):
-            term: Tensor = task.regularizer(run, embedded, output, task.divergence)
+            term: Tensor = task.regularizer(run, embedded, output, task.divergence.of(batch.words))
         return term
 
     def _penalize_outputs(self, window: Window, batches: list[Batch], place: Place, outputs: list[Tensor]) -> Tensor:
@@ -265,7 +265,7 @@ class Step:
             with torch.no_grad():
                 _, earlier = self._forward(penalty.earlier(self.network), batches, place)
             distances = [
-                penalty(output, before, self.network.task(batch.task).divergence)
+                penalty(output, before, self.network.task(batch.task).divergence.of(batch.words))
                 for batch, output, before in zip(batches, outputs, earlier, strict=True)
             ]
             total = total + self._shares(window, batches, distances).sum()
