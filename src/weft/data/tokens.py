@@ -31,7 +31,8 @@ from weft.data.masking import MaskKind, mask
 from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
-from weft.data.words import WordSplit, WordTable, align, plain_text, read_words
+from weft.data.word_tokens import by_size, joined_texts, word_columns
+from weft.data.words import WordSplit, WordTable
 from weft.foundation.atomic import replacing, write_whole
 from weft.foundation.errors import UserError
 
@@ -39,9 +40,6 @@ FORMAT = "4"
 PRIVATE = 0o600
 CHUNK = 8192
 """Number of rows in each record batch except the last: row r is in batch r // CHUNK."""
-
-CHARACTERS = 4_000_000
-"""Maximum number of characters tokenized at a time. A longer text is tokenized alone."""
 
 Ids = NDArray[np.int32]
 
@@ -235,7 +233,7 @@ def _build(
     masked: Counter[str] = Counter()
     checked = _checked(source, text_columns, problems, None if on_empty == "keep" else empty, layout)
     if words is None:
-        checked = _joined(checked, text_columns)
+        checked = joined_texts(checked, text_columns)
     rows = _masked(checked, text_columns, masks, masked)
     first = next(rows, None)
     if first is None:
@@ -280,7 +278,7 @@ def _batches(
 
 def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer, split: WordSplit | None) -> pa.RecordBatch:
     arrays = []
-    texts = {} if split is None else _worded(chunk, schema, tokenizer, split)
+    texts = {} if split is None else word_columns(chunk, schema, tokenizer, split)
     for field in schema:
         kind, _, name = field.name.partition("/")
         if kind == "line":
@@ -290,45 +288,11 @@ def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer, split: Wor
         if field.name in texts:
             arrays.append(texts[field.name])
         elif kind == "ids":
-            parts = [pa.array(tokenizer.encode(part), field.type) for part in _by_length(values)]
+            parts = [pa.array(tokenizer.encode(part), field.type) for part in by_size(values)]
             arrays.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
         else:
             arrays.append(pa.array(values, field.type))
     return pa.record_batch(arrays, schema=schema)
-
-
-def _worded(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer, split: WordSplit) -> dict[str, pa.Array]:
-    """Return the text, ids and words of each text column."""
-    found = {}
-    for name in [name.removeprefix("words/") for name in schema.names if name.startswith("words/")]:
-        read = [read_words(row.values[name], split) for row in chunk]
-        texts = [text for text, _ in read]
-        tokens = [encoded for part in _by_length(texts) for encoded in tokenizer.encode_words(part)]
-        tables = [align(words, offsets).ravel() for (_, words), (_, offsets) in zip(read, tokens, strict=True)]
-        found[f"column/{name}"] = pa.array(texts, pa.string())
-        found[f"ids/{name}"] = pa.array([ids for ids, _ in tokens], schema.field(f"ids/{name}").type)
-        found[f"words/{name}"] = pa.array(tables, schema.field(f"words/{name}").type)
-    return found
-
-
-def _by_length(texts: list[str]) -> Iterator[list[str]]:
-    """Yield parts to tokenize one at a time: the library needs a hundred times the memory of the ids."""
-    part: list[str] = []
-    characters = 0
-    for text in texts:
-        if part and characters + len(text) > CHARACTERS:
-            yield part
-            part, characters = [], 0
-        part.append(text)
-        characters += len(text)
-    yield part
-
-
-def _joined(rows: Iterator[Row], text_columns: list[str]) -> Iterator[Row]:
-    """Yield rows with texts that are lists of words joined."""
-    for row in rows:
-        row.values.update({name: plain_text(row.values[name]) for name in text_columns})
-        yield row
 
 
 def _masked(

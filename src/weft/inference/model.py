@@ -15,9 +15,10 @@ from weft.data.frames import GivenFrames, Source, Table, frame_of
 from weft.data.given import Given, is_table, sides_of, texts_of
 from weft.data.layout import Layout
 from weft.data.masking import mask
-from weft.data.readings import Reader, TokenSequence
+from weft.data.readings import TokenSequence
 from weft.data.tokenizer import Tokenizer
-from weft.data.words import WordSplit, align, plain_text, read_words
+from weft.data.word_tokens import word_rows
+from weft.data.words import plain_text
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
@@ -209,18 +210,9 @@ class Model:
         self.check_texts(task, texts, texts2)
         reader = build_reader(self.config, task, self.tokenizer)
         if reader.split is not None:
-            return self._word_rows(reader, reader.split, texts)
+            return word_rows(texts, self.tokenizer, reader)
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
-
-    def _word_rows(self, reader: Reader, split: WordSplit, texts: Sequence[str]) -> list[list[TokenSequence]]:
-        """Return the token sequences of texts with their words."""
-        read = [read_words(text, split) for text in texts]
-        tokens = self.tokenizer.encode_words([text for text, _ in read])
-        return [
-            reader.sequences(np.array(ids, dtype=np.int32), None, align(words, offsets))
-            for (_, words), (ids, offsets) in zip(read, tokens, strict=True)
-        ]
 
     def check_texts(self, task: str, texts: Sequence[str], texts2: Sequence[str] | None = None) -> None:
         """Raise UserError if the number of texts per row does not fit the task."""

@@ -180,7 +180,7 @@ class Tags(Kind):
 
     def decide(self, predictions: Predictions) -> Targets:
         """[n] arrays of tag numbers"""
-        return cast(Targets, objects([row[:, TAG].astype(np.int64) for row in predictions]))
+        return cast(Targets, objects([np.asarray(row)[:, TAG].astype(np.int64) for row in predictions]))
 
     def majority(self, truth: Truth) -> Predictions:
         """Predict the most frequent tag for every word."""

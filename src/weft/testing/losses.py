@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ CELLS: tuple[tuple[Labels, tuple[str, ...]], ...] = (
     (Labels(KINDS["classification"], ("a", "b", "c", "d")), ("a", "c", "d", "b", "a")),
     (Labels(KINDS["ordinal"], ("low", "middle", "high")), ("high", "low", "middle", "high", "low")),
     (Labels(KINDS["multilabel"], ("a", "b", "c")), ("a", "", "b,c", "a,b,c", "c")),
+    (Labels(KINDS["tags"], ("O", "B-x", "I-x")), ('["O"]', '["B-x"]', '["I-x"]', '["O"]', '["B-x"]')),
     (Labels(KINDS["regression"], scaled=True), ("0", "1", "0.25", "0.5", "0.75")),
 )
 """Labels of every kind, each with the label cells of some rows."""
@@ -55,7 +57,8 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     low, high = bounds or (-3.0, 3.0)
     generator = torch.Generator().manual_seed(0)
     output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
-    target = np.array([labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type)
+    found: Any = [labels.kind.target(cell, labels) for cell in cells]
+    target = np.array(labels.kind.flat(found), dtype=labels.kind.target_type)
     losses = loss(output, torch.from_numpy(target))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
     require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")

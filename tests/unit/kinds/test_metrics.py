@@ -11,6 +11,7 @@ from weft.foundation.errors import UserError
 from weft.kinds import KINDS, forms
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import METRICS, choose_metrics, explain, overall, score
+from weft.kinds.tags import objects
 from weft.kinds.truth import Truth
 
 
@@ -190,6 +191,10 @@ def test_every_metric_stays_within_its_range(name: str) -> None:
             truth, p = Truth(KINDS[kind], draw.normal(size=30)), draw.normal(size=30)
         elif kind == "multilabel":
             truth, p = Truth(KINDS[kind], (draw.random((30, 3)) < 0.5).astype(float), 3), draw.random((30, 3))
+        elif kind == "tags":
+            rows = [draw.integers(0, 2, 4) for _ in range(30)]
+            truth = Truth(KINDS[kind], objects(rows), 2, names=("O", "x"))  # type: ignore[arg-type]
+            p = objects([np.c_[np.zeros((4, 2)), draw.integers(0, 2, 4), np.ones(4)] for _ in rows])  # type: ignore[assignment]
         else:
             truth, p = Truth(KINDS[kind], draw.integers(0, 2, 30), 2, positive=0), draw.dirichlet(np.ones(2), 30)
         assert low <= metric.compute(truth, p) <= high

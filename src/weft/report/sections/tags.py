@@ -24,7 +24,7 @@ COLOURS = 6
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """Characters of a text: a span with its type, or what is between spans."""
 
     text: str
@@ -37,8 +37,8 @@ class Highlighted:
     """A text with its true and its predicted spans."""
 
     row: int
-    true: list[Piece]
-    predicted: list[Piece]
+    true: list[TextPiece]
+    predicted: list[TextPiece]
     is_wrong: bool
 
 
@@ -133,16 +133,16 @@ def type_rows(task: TaskRun) -> list[ClassRow]:
     return sorted(rows, key=lambda row: -row.rows)
 
 
-def pieces(task: TaskRun, row: int, spans: Sequence[WordSpan]) -> list[Piece]:
+def pieces(task: TaskRun, row: int, spans: Sequence[WordSpan]) -> list[TextPiece]:
     """Return the text of a row, cut at its spans."""
     text, words = task.texts[row][0], task.predictions[row]
     types = scheme_of(task.names).found
     found, at = [], 0
     for span in spans:
         start, end = int(words[span.start, START]), int(words[span.end - 1, END])
-        found += [Piece(text[at:start]), Piece(text[start:end], span.type, types.index(span.type) % COLOURS)]
+        found += [TextPiece(text[at:start]), TextPiece(text[start:end], span.type, types.index(span.type) % COLOURS)]
         at = end
-    return [piece for piece in (*found, Piece(text[at:])) if piece.text]
+    return [piece for piece in (*found, TextPiece(text[at:])) if piece.text]
 
 
 SECTION = TagsSection()
