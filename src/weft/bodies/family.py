@@ -65,6 +65,8 @@ class Family:
     keys: ClassVar[dict[str, str]] = SHAPE_KEYS
     has_pooler: ClassVar[bool] = False
     classifier: ClassVar[Classifier | None] = None
+    has_plain_tagger: ClassVar[bool] = True
+    """Whether the token classifier of `transformers` is one linear layer on the last states."""
 
     once: ClassVar[Names]
     per_layer: ClassVar[Names]

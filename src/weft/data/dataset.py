@@ -11,9 +11,9 @@ from torch import Tensor
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
 from weft.data.labels import FlagColumns, LabelColumn
-from weft.data.word_labels import WordLabels
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import TokenizedFile
+from weft.data.word_labels import WordLabels
 from weft.data.words import WordTable
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import generator

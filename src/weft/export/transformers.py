@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from weft.export import tagger
 from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
@@ -13,9 +14,12 @@ BODY = "body"
 
 
 def write(source: ExportSource, folder: Path) -> Outcome:
-    """Write `TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` opens."""
+    """Write `TASK/`, which `AutoModelForSequenceClassification` or, for tags, `AutoModelForTokenClassification` opens.
+
+    `AutoModel` opens `body/`.
+    """
     outcome = Outcome()
-    outcome.each(source, folder, _save_task, own_code)
+    outcome.each(source, folder, _save_task, _refusal)
     body, place = source.network.body, body_folder(source)
     (folder / place).mkdir()
     save_body(body, body.shape.layers, folder / place)
@@ -32,7 +36,18 @@ def body_folder(source: ExportSource) -> str:
     return place
 
 
+def _refusal(source: ExportSource, name: str) -> str | None:
+    reason = own_code(source, name)
+    if reason is None and source.task(name).pooling.keeps_tokens:
+        return tagger.refusal(source, name)
+    return reason
+
+
 def _save_task(source: ExportSource, name: str, folder: Path) -> str:
+    if source.task(name).pooling.keeps_tokens:
+        tagger.save_tagger(source, name, folder)
+        save_task_card(source, name, folder, custom_code=None)
+        return source.task(name).labels.kind.auto_class
     reason, labels = misfit(source, name), source.task(name).labels
     if reason is None:
         save_classifier(source, name, folder, yes_no_as_two=True)
@@ -40,4 +55,4 @@ def _save_task(source: ExportSource, name: str, folder: Path) -> str:
         save_custom(source, name, folder, **answer_settings(labels.kind.activation, labels.names or [name]))
     save_task_card(source, name, folder, custom_code=reason)
     trust = "" if reason is None else f" with trust_remote_code=True ({reason})"
-    return f"AutoModelForSequenceClassification{trust}"
+    return f"{labels.kind.auto_class}{trust}"

@@ -297,8 +297,9 @@ class Model:
 
     def embedding_task(self) -> str:
         """Return the task whose pooling `embed` uses by default: first bi task, else first single, else first task."""
-        by_reading = {task.reading: name for name, task in reversed(self.config.tasks.items())}
-        return by_reading.get("bi") or by_reading.get("single") or self.tasks[0]
+        tasks = {name: task for name, task in self.config.tasks.items() if not task.pooling.keeps_tokens}
+        by_reading = {task.reading: name for name, task in reversed(tasks.items())}
+        return by_reading.get("bi") or by_reading.get("single") or next(iter(tasks), self.tasks[0])
 
     def _no_answer(self, task: str) -> Prediction:
         """Return the empty prediction of a skipped row."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.readings import TokenSequence
+from weft.foundation.errors import UserError
 from weft.foundation.values import Words
 from weft.kinds.tags import objects
 
@@ -42,6 +43,19 @@ def word_answers(rows: Sequence[TokenSequence], outputs: Sequence[Tensor], read:
     """[n] predictions of rows, given the outputs [l, k] of all tokens of each row's sequence"""
     words = seen_words(rows, outputs[0].device)
     return placed(rows, read(word_outputs(outputs, words), words), words)
+
+
+def most_probable(probabilities: Tensor, _: Words) -> Tensor:
+    """[u, 2] the most probable class and its probability"""
+    best = probabilities.max(dim=1)
+    return torch.stack([best.indices.to(best.values.dtype), best.values], dim=1)
+
+
+def no_vector(task: str) -> UserError:
+    """Return the error for an embedding by a task that has vectors of words only."""
+    return UserError(
+        f"task {task!r} has a vector for each word and none for a text; choose another task for embeddings"
+    )
 
 
 def placed(rows: Sequence[TokenSequence], read: Tensor, words: Words) -> NDArray[np.float64]:

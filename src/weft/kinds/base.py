@@ -60,6 +60,8 @@ class Kind(ABC):
     """NumPy type of a target"""
     hub_task: ClassVar[str]
     """the task's name on the Hugging Face hub"""
+    auto_class: ClassVar[str] = "AutoModelForSequenceClassification"
+    """the class of `transformers` that opens an exported task"""
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"]]
     """the function that turns exported logits into predictions"""
     reading_code: ClassVar[tuple[str, ...]]

@@ -1,8 +1,8 @@
 """Spans of words from one tag per word, by the rules of seqeval's default mode, which are those of conlleval.
 
 A span starts at B, S or U, at a change of type, and at I, E or L after a word outside. It ends before the next start,
-before a word outside, and after E, S, L or U. So a span of predicted tags does not need a B. BILOU is read as BIOES: L is
-E, and U is S. Tags without such prefixes are plain: a run of words with the same tag is one span.
+before a word outside, and after E, S, L or U. So a span of predicted tags does not need a B. BILOU is read as BIOES: L
+is E, and U is S. Tags without such prefixes are plain: a run of words with the same tag is one span.
 """
 
 import re

@@ -53,6 +53,7 @@ class Tags(Kind):
     }
     target_type = np.int64
     hub_task = "token-classification"
+    auto_class = "AutoModelForTokenClassification"
     activation = "softmax"
     reading_code = (
         "for row in logits.softmax(dim=2):",
@@ -68,13 +69,19 @@ class Tags(Kind):
             raise ValueError("`labels` must have at least two tags, all different")
 
     def check_words(
-        self, reading: str, *, keeps_words: bool, masks: bool, words: str | None, subwords: str | None
-    ) -> None:  # noqa: ARG002
+        self,
+        reading: str,
+        *,
+        keeps_words: bool,
+        masks: bool,
+        words: str | None,  # noqa: ARG002
+        subwords: str | None,  # noqa: ARG002
+    ) -> None:
         if reading != "single":
             raise ValueError(f"`reading` is {reading!r}, but tags are for the words of one text; leave it out")
         if not keeps_words:
             raise ValueError(
-                '`pooling` makes one vector of a text, but tags need one for each word: leave it out or say "words"'
+                '`pooling` makes one vector of a text, but tags need one for each word; leave it out or say "words"'
             )
         if masks:
             raise ValueError(

@@ -15,10 +15,10 @@ class Crf(Loss):
     """`-log p(y) / words` with `p(y) = exp s(y) / sum_z exp s(z)`,
     `s(y) = a[y_1] + sum_t o_t[y_t] + sum_t T[y_t, y_t+1] + b[y_last]`.
 
-    Lafferty, McCallum and Pereira, "Conditional Random Fields", 2001. The outputs `o` of the head are the emissions; the
-    scores `T` of transitions, `a` of the first and `b` of the last tag are parameters of the loss and start at 0, where
-    the loss equals cross-entropy. The sum over all tags of a text is computed by the forward algorithm. It is divided by
-    the number of words, so that the loss has the scale of cross-entropy.
+    Lafferty, McCallum and Pereira, "Conditional Random Fields", 2001. The outputs `o` of the head are the emissions.
+    The scores `T` of transitions, `a` of the first and `b` of the last tag are parameters of the loss and start at 0,
+    where the loss equals cross-entropy. The forward algorithm computes the sum over all tags of a text. Dividing by
+    the number of words gives the loss the scale of cross-entropy.
 
     Predictions are the best tags of a text (Viterbi); the probability of each is its marginal (forward-backward).
     `read`, which regularizers and output penalties compare, is the softmax of the emissions.

@@ -43,7 +43,10 @@ class Answering:
         self.requests = Room(settings.queue_requests, "requests")
         self.chars = Room(settings.queue_chars, "characters")
         self.pairs = {name for name, task in model.config.tasks.items() if task.reading != "single"}
-        self.embedders = {self.name: model.embedding_task()} | {f"{self.name}/{task}": task for task in model.tasks}
+        vectors = [task for task, own in model.config.tasks.items() if not own.pooling.keeps_tokens]
+        self.embedders = {f"{self.name}/{task}": task for task in vectors}
+        if vectors:
+            self.embedders = {self.name: model.embedding_task()} | self.embedders
         """name in /v1/models -> task whose pooling it uses"""
 
     async def predict(self, task: str, body: TaskBody, receive: Receive) -> dict[str, Any]:

@@ -27,7 +27,8 @@ def check_pooling(config: PoolingOptions) -> None:
     found, expected = list(vectors.shape), [tokens if pooling.keeps_tokens else len(LENGTHS), pooling.width]
     require(found == expected, f"{where}: returns shape {found}, expected {expected}")
     require(
-        pooling.keeps_tokens == config.keeps_tokens, f"{where}: `keeps_tokens` differs between the config and the module"
+        pooling.keeps_tokens == config.keeps_tokens,
+        f"{where}: `keeps_tokens` differs between the config and the module",
     )
     (vectors[4:6] if pooling.keeps_tokens else vectors[1]).sum().backward()
     touched = hidden.grad.abs().sum(1) > 0 if hidden.grad is not None else torch.zeros(tokens, dtype=torch.bool)

@@ -23,6 +23,6 @@ def test_parts_hold_every_row_once_and_are_spread_over_the_set(
             assert len(numbers) == len(sequences) <= part
             assert len(numbers) == 1 or numbers[0] < (rows - 1) / 2 < numbers[-1]
             for number, sequence in zip(numbers, sequences, strict=True):
-                for (ids, _), (expected, _) in zip(sequence, task.dev.sequences(int(number)), strict=True):
+                for (ids, *_), (expected, *_) in zip(sequence, task.dev.sequences(int(number)), strict=True):
                     np.testing.assert_array_equal(ids, expected)
         assert (seen == 1).all()

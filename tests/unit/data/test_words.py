@@ -1,6 +1,5 @@
 """Words of texts and the tokens that stand for them."""
 
-
 import pytest
 
 from weft.data.words import align, plain_text, read_words

@@ -91,6 +91,9 @@ def test_recipes_that_make_no_sense() -> None:
     ):
         with pytest.raises(ValueError, match=found):
             TAGS.check_words(**plain | change)
-    for change, found in (({}, "`pooling` gives a vector for each word"), ({"keeps_words": False, "words": "whitespace"}, "`words` is for")):
+    for change, found in (
+        ({}, "`pooling` gives a vector for each word"),
+        ({"keeps_words": False, "words": "whitespace"}, "`words` is for"),
+    ):
         with pytest.raises(ValueError, match=found):
             KINDS["classification"].check_words(**plain | change)

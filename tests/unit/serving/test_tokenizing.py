@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from weft.data.readings import TokenSequence
 from weft.inference.joint import Ask
 from weft.serving.tokenizing import TURN, Tokenizing
 
@@ -20,7 +21,7 @@ class Work:
     def make(self, rows: slice) -> list[Ask]:
         self.done.append(self.name)
         numbers = range(len(self.chars))[rows]
-        return [Ask(task, [[(np.array([number]), 0)] for number in numbers]) for task in ("mood", "near")]
+        return [Ask(task, [[TokenSequence(np.array([number]))] for number in numbers]) for task in ("mood", "near")]
 
 
 def test_small_requests_do_not_wait_for_large_ones() -> None:

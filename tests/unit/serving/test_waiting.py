@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.data.readings import TokenSequence
 from weft.inference.joint import Ask
 from weft.serving.batching import Batcher
 from weft.serving.refusals import Refusal
@@ -23,7 +24,7 @@ REQUESTS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_s
 
 def rows(lengths: list[int], number: int = 0) -> list[list[tuple[Any, int]]]:
     """Rows of one sequence; what stands in it tells where it came from."""
-    return [[(np.full(length, 1000 * number + i), 0)] for i, length in enumerate(lengths)]
+    return [[TokenSequence(np.full(length, 1000 * number + i))] for i, length in enumerate(lengths)]
 
 
 def ask(lengths: list[int], number: int = 0) -> Ask:
@@ -117,7 +118,7 @@ class Mirror:
         self.poison: int | None = None
 
     def together(self, asks: list[Ask]) -> list[Any]:
-        sequences = [ids for one in asks for row in one.rows for ids, _ in row]
+        sequences = [ids for one in asks for row in one.rows for ids, *_ in row]
         if any(ids[0] == self.poison for ids in sequences):
             raise ZeroDivisionError
         self.passes.append(sum(map(len, sequences)))

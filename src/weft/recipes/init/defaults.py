@@ -21,10 +21,10 @@ def run_settings(fewest_rows: int) -> list[str]:
     ]
 
 
-def task_settings(*, pair: bool) -> list[str]:
-    """Keys of one task, of one text or two."""
+def task_settings(*, pair: bool, pooled: bool = True) -> list[str]:
+    """Keys of one task, of one text or two; `pooled` is false for labels of words."""
     reading = 'reading = "cross"   # both texts in one sequence: the most accurate; "bi" encodes each once'
-    return [*([reading] if pair else []), 'pooling = "mean"', "batch_size = 16"]
+    return [*([reading] if pair else []), *(['pooling = "mean"'] if pooled else []), "batch_size = 16"]
 
 
 def dev_fraction(rows: int) -> str:

@@ -134,7 +134,8 @@ def _task(
     unused: list[str],
 ) -> str:
     lines = [f"[tasks.{task}]", f'kind = "{label.kind}"   {_comment(label.why_kind)}']
-    lines += [*task_settings(pair=len(texts.columns) == 2), "", f"[tasks.{task}.data]"]
+    pooled = KINDS[label.kind].word_split(None) is None
+    lines += [*task_settings(pair=len(texts.columns) == 2, pooled=pooled), "", f"[tasks.{task}.data]"]
     lines += [f"{split} = {_toml(_relative(path, base))}" for split, path in splits.items()]
     if "dev" not in splits:
         lines.append(dev_fraction(found.rows))
