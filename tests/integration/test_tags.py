@@ -1,7 +1,6 @@
 """Intent and slots of one file: trained, evaluated, predicted, exported and served."""
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import torch
 
 import weft
+from tests.tagged import recipe, rows
 from tests.tiny import write_body
 from weft.export import export
 from weft.foundation.errors import UserError
@@ -18,19 +18,6 @@ from weft.inference.model import Model, load
 from weft.recipes.init.writer import propose
 
 TEXT = "a film sees cat, heron no lovely!"
-
-
-def rows(count: int, seed: int) -> list[dict[str, Any]]:
-    draw = random.Random(seed)
-    found = []
-    for _ in range(count):
-        animal = draw.choice(["cat", "dog", "horse"])
-        tokens, slots = ["a", "film", "sees", animal], ["O", "O", "O", "B-animal"]
-        if draw.random() < 0.5:
-            tokens, slots = [*tokens, draw.choice(["heron", "trout"])], [*slots, "I-animal"]
-        tokens, slots = [*tokens, "no", draw.choice(["lovely", "dull", "queasy"])], [*slots, "O", "B-mood"]
-        found.append({"tokens": tokens, "slots": slots, "intent": animal})
-    return found
 
 
 def spans(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -61,22 +48,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_body(tmp / "body")
     weft.train(recipe(tmp, "jsonl", text="tokens", label="slots"), out=tmp / "run")
     return tmp
-
-
-def recipe(folder: Path, ending: str, text: str, label: str, **more: Any) -> dict[str, Any]:
-    files = {split: str(folder / f"{split}.{ending}") for split in ("train", "dev")}
-    tasks = {"slots": {"kind": "tags", "data": files | {"text": text, "label": label}, "batch_size": 8, **more}}
-    if ending == "jsonl":
-        intent = {"kind": "classification", "data": files | {"text": "tokens", "label": "intent"}, "batch_size": 8}
-        tasks["intent"] = intent
-    return {
-        "name": "tags",
-        "body": str(folder / "body"),
-        "epochs": 3,
-        "max_length": 32,
-        "optimizer": {"lr": 0.01},
-        "tasks": tasks,
-    }
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +140,8 @@ def test_exports_agree(folder: Path, model: Model) -> None:
     export(folder / "run", "onnx", folder / "onnx")
     graph = load(folder / "onnx")
     assert [span["label"] for span in graph.predict("slots", TEXT).label] == [  # type: ignore[index, union-attr]
-        span["label"] for span in model.predict("slots", TEXT).label  # type: ignore[index, union-attr]
+        span["label"]
+        for span in model.predict("slots", TEXT).label  # type: ignore[index, union-attr]
     ]
     assert graph.evaluate().scores["slots"] == pytest.approx(model.evaluate().scores["slots"])
 
@@ -178,7 +150,7 @@ def test_a_crf_is_not_exported(folder: Path) -> None:
     content = recipe(folder, "conll", "tokens", "tags", loss="crf") | {"epochs": 1}
     weft.train(content, out=folder / "crf")
     assert load(folder / "crf").predict("slots", TEXT).label is not None
-    with pytest.raises(UserError, match='the task \'slots\' has loss = "crf"'):
+    with pytest.raises(UserError, match="the task 'slots' has loss = \"crf\""):
         export(folder / "crf", "onnx", folder / "crf-onnx")
 
 
@@ -196,7 +168,8 @@ def test_the_report_marks_spans(folder: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["jsonl", "conll"])
 def test_init_finds_words_and_tags(folder: Path, ending: str) -> None:
-    text = propose([folder / f"train.{ending}", folder / f"dev.{ending}"], folder / "mine.toml", lambda _, best, __: best)
+    files = [folder / f"{split}.{ending}" for split in ("train", "dev")]
+    text = propose(files, folder / "mine.toml", lambda _, best, __: best)
     assert 'kind = "tags"' in text
     assert 'text = "tokens"' in text
     (folder / "mine.toml").write_text(text, encoding="utf-8")
