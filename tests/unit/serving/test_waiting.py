@@ -43,7 +43,7 @@ def test_pieces_are_the_request_again(lengths: list[int], limit: int) -> None:
 
 
 def test_tokens_are_counted_once_for_a_text_that_several_tasks_read() -> None:
-    one, two = (np.arange(5), 0), (np.arange(7), 0)
+    one, two = TokenSequence(np.arange(5)), TokenSequence(np.arange(7))
     assert row_tokens([Ask("mood", [[one]]), Ask("near", [[one, two]])]) == [12]
     assert row_tokens([Ask("mood", [[one]]), Ask("cross", [[(np.arange(5), 3)]])]) == [10]  # another segment
 
