@@ -102,7 +102,7 @@ class RotatingConfig(ScheduleOptions):
 
 def _turn(streams: list[BatchStream], start: int, i: int) -> Round:
     turn, place = divmod(start + i, len(streams))
-    return [(streams[place].task, streams[place].batch(turn))]
+    return [(streams[place].source, streams[place].batch(turn))]
 
 
 class Learned(Weighting):

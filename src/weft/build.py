@@ -1,6 +1,6 @@
 """Builds objects from a recipe. No other module does."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 import torch
@@ -12,6 +12,7 @@ from weft.data.frames import GivenFrames
 from weft.data.labels import find_labels
 from weft.data.problems import BadRows
 from weft.data.remarks import remarks
+from weft.data.sources import find_sources
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
 from weft.foundation.components import require_made
@@ -25,6 +26,7 @@ from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
 from weft.schedules.plan import Plan, SegmentPlan, Stretched
+from weft.schedules.sources import SourceRows
 from weft.surgery.base import Surgery
 from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
@@ -70,18 +72,30 @@ def _scored(recipe: Recipe, dev: Dataset) -> Dataset:
     return dev if recipe.dev_rows is None else dev.sample(recipe.dev_rows, 0)
 
 
-def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan:
+def build_plan(recipe: Recipe, sources: Sequence[SourceRows], steps: int | None) -> Plan:
     """Build the plan of a run; `steps` is a budget that the plan is scaled to."""
-    batch_sizes = {name: task.batch_size for name, task in recipe.tasks.items()}
+    resolved = recipe.resolved_phases()
+    chosen = [chosen_sources(sources, phase.schedule.chosen(recipe.tasks)) for phase in resolved]
+    batch_sizes = {source.name: batch_size(recipe, source) for own in chosen for source in own}
+    # a schedule may also draw from the rows of one task of a source
+    named = [source for own in (*chosen, *(chosen_sources(sources, [task]) for task in recipe.tasks)) for source in own]
 
     def plan_of(times: int) -> Plan:
         phases = [
             phase.schedule.segments(
-                Feed(phase.schedule.chosen(sizes), batch_sizes, phase.epochs * times, recipe.seed, number, times)
+                Feed(
+                    {source.name: len(source) for source in own},
+                    batch_sizes,
+                    phase.epochs * times,
+                    recipe.seed,
+                    number,
+                    times,
+                    {source.name: source.asked for source in own},
+                )
             )
-            for number, phase in enumerate(recipe.resolved_phases())
+            for number, (phase, own) in enumerate(zip(resolved, chosen, strict=True))
         ]
-        return SegmentPlan(phases, recipe.optimizer.accumulate)
+        return SegmentPlan(phases, recipe.optimizer.accumulate, named)
 
     plan = plan_of(1)
     if steps is None:
@@ -90,6 +104,23 @@ def build_plan(recipe: Recipe, sizes: dict[str, int], steps: int | None) -> Plan
     if stretch > 1:  # repeat the epochs until they exceed the budget, then select windows
         plan = plan_of(-(-steps // plan.steps))
     return Stretched(plan, steps, stretch)
+
+
+def chosen_sources(sources: Sequence[SourceRows], tasks: Collection[str]) -> list[SourceRows]:
+    """Return the rows that these tasks ask about, by source."""
+    return [chosen for source in sources if (chosen := source.only(tasks)) is not None]
+
+
+def batch_size(recipe: Recipe, source: SourceRows) -> int:
+    """Return the batch size of a source, which all of its tasks must state alike: their rows are drawn together."""
+    sizes = {task: recipe.tasks[task].batch_size for task in source.places}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"tasks.{task}.batch_size = {size}" for task, size in sizes.items())
+        raise UserError(
+            f"{found}: these tasks read the same texts of the same file, so each batch is drawn once for all of them; "
+            "give them the same batch_size"
+        )
+    return next(iter(sizes.values()))
 
 
 def layer_factors(recipe: Recipe, layers: int) -> dict[str, dict[int, float]]:
@@ -134,9 +165,11 @@ def assemble(
     notes += type_notes(recipe, network)
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
+    notes = list(dict.fromkeys(notes))  # tasks of one source have the same notes about their file
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
-    plan = build_plan(recipe, {name: len(task.train) for name, task in data.items()}, steps)
+    sources = [SourceRows(source.places) for source in find_sources({name: task.train for name, task in data.items()})]
+    plan = build_plan(recipe, sources, steps)
     unfed = untrained(recipe, plan)
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)

@@ -14,6 +14,7 @@ from weft.build import assemble, build_plan, build_step
 from weft.recipes.assembly import Assembly
 from weft.recipes.recipe import Recipe, parse_recipe
 from weft.schedules import ScheduleConfig
+from weft.schedules.sources import separate
 from weft.surgery import SurgeryConfig
 from weft.weighting import WeightingConfig
 
@@ -49,7 +50,7 @@ def reason(schedule: str, weighting: str, surgery: str) -> str | None:
 def test_every_triple(tiny: Path, base: Assembly, schedule: str, surgery: str) -> None:
     for weighting in variants(WeightingConfig):
         recipe = recipe_of(tiny, schedule, weighting, surgery)
-        plan = build_plan(recipe, {name: len(task.train) for name, task in base.data.items()}, None)
+        plan = build_plan(recipe, separate({name: len(task.train) for name, task in base.data.items()}), None)
         expected = reason(schedule, weighting, surgery)
         if expected:
             with pytest.raises(UserError) as error:

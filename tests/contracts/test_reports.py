@@ -23,6 +23,7 @@ from weft.recipes.assembly import learning_rates
 from weft.recipes.recipe import Recipe, load_recipe
 from weft.regularizers.smart import Smart
 from weft.schedules.plan import Plan
+from weft.schedules.sources import separate
 from weft.tasks.building import build_network
 from weft.tasks.network import Network
 from weft.training.optimizer import build_optimizer
@@ -43,7 +44,7 @@ class Built:
     def __init__(self, name: str, body: Path) -> None:
         self.recipe: Recipe = load_recipe(name, data_dir=body.parent, body=str(body), settings=["max_length=64"])
         self.sizes = {task: SIZES[task] for task in self.recipe.tasks}
-        self.plan: Plan = build_plan(self.recipe, self.sizes, None)
+        self.plan: Plan = build_plan(self.recipe, separate(self.sizes), None)
         known = {task: labels(task, self.recipe.tasks[task].scale) for task in self.sizes}
         self.network: Network = build_network(self.recipe, known, body)
 

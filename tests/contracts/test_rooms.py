@@ -25,7 +25,7 @@ ROOMS: list[set[str]] = [
     {"report"},
     {"build"},
     {"run"},
-    {"export", "serving", "study", "sweep"},
+    {"export", "growth", "serving", "study", "sweep"},
     {"api"},
     {"testing"},
     {"cli"},

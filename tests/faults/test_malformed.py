@@ -193,8 +193,16 @@ CASES: dict[str, tuple[Arrange, str]] = {
     ),
     "empty text": (data(EMPTY_ROWS), "train.tsv:4: column 'text' is empty"),
     "blank text": (data(GOOD + "   \tgood\n"), "train.tsv:4: column 'text' is empty"),
-    "missing label": (data(GOOD + "fine\t\n"), "train.tsv:4: column 'label' has no label"),
-    "several kinds at once": (data(GOOD + "\tgood\nfine\t\na\tb\tc\n"), "train.tsv:5: column 'label' has no label"),
+    "missing label": (data(GOOD + "fine\t\n", on_blank="error"), "train.tsv:4: column 'label' has no label"),
+    "several kinds at once": (
+        data(GOOD + "\tgood\nfine\t\na\tb\tc\n", on_blank="error"),
+        "train.tsv:5: column 'label' has no label",
+    ),
+    "a column without any label": (data("text\tlabel\nx\t\ny\t\n"), "has 0 distinct labels"),
+    "an unknown rule for blank labels": (
+        data(GOOD, on_blank="keep"),
+        "tasks.sentiment.data.on_blank: found 'keep', input should be 'skip' or 'error'",
+    ),
     "one class only": (
         data("text\tlabel\nx\tgood\ny\tgood\n"),
         "has 1 distinct labels (good); a classification task needs at least two",

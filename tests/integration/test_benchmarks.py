@@ -36,6 +36,7 @@ def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
         ("train_speed.py", {"vs_trainer_default", "vs_trainer_grouped", "vs_sentence_transformers", "share_of_matmul"}),
         ("methods_cost.py", {"pcgrad_vs_apart", "pcgrad_vs_joint", "smart_vs_plain"}),
         ("distributed.py", {"two_vs_one"}),
+        ("sources.py", {"epoch_vs_separate", "cpu_vs_separate", "tokens_vs_separate"}),
     ],
 )
 def test_training_benchmarks(script: str, keys: set[str]) -> None:

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from tests.integration.test_resume import wait_for_steps
 from tests.integration.together import free_port, start_together, train_together
+from tests.sourced import table_content, write_table
 from tests.tiny import recipe_content, write_recipe
 from weft.api import Quiet
 from weft.recipes.recipe import load_recipe, parse_recipe
@@ -46,9 +47,17 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
         ),
         "one task at a time": exact(tiny, schedule="epoch-round-robin", trainable={"name": "layers", "layers": [1]}),
         "smart and penalties": smart,
+        "one source": shared_rows(tiny),
+        "one source, pcgrad": shared_rows(tiny, surgery="pcgrad"),
         "dropout": recipe_content(tiny, epochs=1),
         "dropout again": recipe_content(tiny, epochs=1),
     }
+
+
+def shared_rows(tiny: Path, **changes: Any) -> dict[str, Any]:
+    """Four tasks on one table with blank labels; tokens are logged, so both runs encode each row once."""
+    table = write_table(tiny / "table.tsv", rows=27, blank=0.6)
+    return table_content(tiny, table, epochs=1, dropout=0.0, body_dropout=0.0, **changes)
 
 
 def records(run: Path) -> list[dict[str, Any]]:
@@ -84,7 +93,17 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["sum", "uncertainty", "pcgrad", "logged", "one task at a time", "smart and penalties"]
+    "name",
+    [
+        "sum",
+        "uncertainty",
+        "pcgrad",
+        "logged",
+        "one task at a time",
+        "smart and penalties",
+        "one source",
+        "one source, pcgrad",
+    ],
 )
 def test_two_processes_equal_one(
     name: str, tiny: Path, together: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -130,10 +130,12 @@ def refused(tiny: Path, given: dict[str, dict[str, Any]], **changes: Any) -> str
 def test_rows_are_checked_as_those_of_files(tiny: Path) -> None:
     given = frames(tiny)
     given["sentiment"]["train"].loc[17, "text"] = None
-    given["sentiment"]["train"].loc[19, "label"] = None
-    said = refused(tiny, given)
+    given["sentiment"]["train"].loc[19, "label"] = "goof"
+    made = content(tiny)
+    made["tasks"]["sentiment"]["labels"] = ["bad", "good"]
+    said = refused(tiny, given, tasks=made["tasks"])
     assert "row 17 of sentiment.train: column 'text' is empty, expected a text" in said
-    assert "row 19 of sentiment.train: column 'label' has no label, expected one of bad, good" in said
+    assert "row 19 of sentiment.train: column 'label' has the label 'goof', expected one of bad, good" in said
     given = frames(tiny)
     given["similarity"]["dev"][2]["sim"] = "high"
     assert "row 2 of similarity.dev: column 'sim' has the label 'high', expected a number" in refused(tiny, given)

@@ -14,6 +14,7 @@ from weft.build import build_plan, read_data
 from weft.data.tokenizer import Tokenizer
 from weft.recipes.assembly import learning_rates
 from weft.recipes.recipe import parse_recipe
+from weft.schedules.sources import separate
 from weft.tasks.building import build_network
 from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
@@ -41,7 +42,7 @@ def compare_steps(tiny: Path, body: Path, steps: int, accumulate: int) -> None:
     labels = {name: task.labels for name, task in data.items()}
     network = build_network(recipe, labels, body, torch.float64)
     train = {name: task.train for name, task in data.items()}
-    plan = build_plan(recipe, {name: len(dataset) for name, dataset in train.items()}, None)
+    plan = build_plan(recipe, separate({name: len(dataset) for name, dataset in train.items()}), None)
     weighting = recipe.weighting.build(tuple(recipe.tasks))
     optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
     step = Step(network, train, optimizer, Methods(weighting), Numerics(torch.device("cpu"), clip=1.0), seed=1)

@@ -22,6 +22,8 @@ from torch import Tensor
 from weft.bodies.dropout import kept
 from weft.foundation.values import Encoded
 
+LONG = 512
+"""Length from which torch's fused kernel is used on a CPU too, without dropout: it stores no whole [l, l] matrix."""
 Bias = Callable[[int, Tensor, Tensor], Tensor | None]
 """(index of the group, its queries and keys `[n, h, l, d]`) -> bias added to its scores, broadcastable to
 `[n, h, l, l]`, or None for no bias."""
@@ -40,7 +42,7 @@ def attention(
             own = bias(number, groups.by_head(q), groups.by_head(k))
             added[number] = None if own is None else own.to(qkv.dtype)
     context: Tensor
-    if qkv.device.type == "cpu":
+    if qkv.device.type == "cpu" and (dropout or groups.sizes[-1][1] < LONG):
         context = _OnCpu.apply(parts, groups, dropout, scale, *added)  # type: ignore[no-untyped-call]
     else:
         blocks = zip(queries, keys, values, added, strict=True)

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from weft.cli import (
+    add,
     check,
+    compare,
     demo,
     embed,
     evaluate,
@@ -16,6 +18,7 @@ from weft.cli import (
     probe,
     prune,
     recipes,
+    remove,
     report,
     serve,
     sharing,
@@ -41,6 +44,9 @@ COMMANDS = (
     demo,
     train,
     evaluate,
+    compare,
+    add,
+    remove,
     predict,
     embed,
     serve,

@@ -1,38 +1,22 @@
 """`weft evaluate`"""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from weft.cli import options
-from weft.foundation.errors import UserError
 
 
 def evaluate(
     model: options.ModelArgument,
     data_dir: options.DataDir = None,
-    split: Annotated[str | None, typer.Option("--split", help="train, dev (default) or test.")] = None,
-    file: Annotated[
-        list[str] | None,
-        typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
-    ] = None,
+    split: options.Split = None,
+    file: options.TaskFile = None,
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
     as_json: options.Json = False,
 ) -> None:
     """Evaluate a trained model."""
     options.require_folder(data_dir)
-    if split is not None and file:
-        raise UserError(f"--split {split}: goes with the recipe's own files; --file names others. Keep one of them")
-    split = split or "dev"
-    options.require_split(split)
-    files = {}
-    for item in file or []:
-        task, equals, path = item.partition("=")
-        if not equals:
-            raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
-        files[task] = Path(path)
+    split, files = options.split_or_files(split, file)
     from weft.cli.terminal import score_table
     from weft.foundation.records import to_json
     from weft.inference.model import load

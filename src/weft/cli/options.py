@@ -17,6 +17,7 @@ ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A run folder, the model folder inside it, or an ONNX export of it.")
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder with the files of presets such as sst5.")]
+RunOut = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run; made by this command.")]
 Body = Annotated[str | None, typer.Option("--body", help="Start from this body instead of the recipe's.")]
 Settings = Annotated[
     list[str] | None,
@@ -26,6 +27,11 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Replace the recipe's s
 Budget = Annotated[
     str | None,
     typer.Option("--budget", metavar="steps=N", help="Scale the recipe to N steps and evaluate at the end only."),
+]
+Split = Annotated[str | None, typer.Option("--split", help="train, dev (default) or test.")]
+TaskFile = Annotated[
+    list[str] | None,
+    typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 ExecutorName = Annotated[str, typer.Option("--executor", help="Where shards are processed: local or ray (a cluster).")]
@@ -73,6 +79,20 @@ def unused_data_dir(recipe: "ModelConfig", data_dir: Path | None) -> list[str]:
 def require_split(split: str) -> None:
     if split not in ("train", "dev", "test"):
         raise UserError(f"--split {split}: expected train, dev or test")
+
+
+def split_or_files(split: str | None, file: list[str] | None) -> tuple[str, dict[str, Path]]:
+    """Parse --split and --file, of which one may be given. --split defaults to dev."""
+    if split is not None and file:
+        raise UserError(f"--split {split}: goes with the recipe's own files; --file names others. Keep one of them")
+    require_split(split or "dev")
+    files = {}
+    for item in file or []:
+        task, equals, path = item.partition("=")
+        if not equals:
+            raise UserError(f"--file {item}: expected TASK=FILE, such as --file sentiment=reviews.csv")
+        files[task] = Path(path)
+    return split or "dev", files
 
 
 def budget_steps(text: str | None) -> int | None:

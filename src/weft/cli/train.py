@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from weft.foundation.errors import Interrupted
 
 def train(
     recipe: options.RecipeArgument,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run; made by this command.")],
+    out: options.RunOut,
     data_dir: options.DataDir = None,
     body: options.Body = None,
     settings: options.Settings = None,

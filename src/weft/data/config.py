@@ -55,6 +55,9 @@ class DataConfig(Config):
     """Personal data to mask in all texts before anything else reads them: email, phone, number, link."""
     on_bad_rows: Literal["stop", "skip"] = "stop"
     """Handling of rows with an unusable text or label. Skipped rows are counted and reported."""
+    on_blank: Literal["skip", "error"] | None = None
+    """Handling of rows with a blank label cell: skip (the task does not ask about the row) or error. Defaults to skip.
+    In a multilabel task with one column, a blank cell means that no label applies; with `on_blank`, only `[]` does."""
     quoting: Quoting = "auto"
     """csv and tsv: "csv" if quotes enclose fields, "none" if quotes are part of the texts. Defaults to "auto": detected
     on the whole file, with the other rule for rows that only it can read."""

@@ -1,6 +1,5 @@
 """Data set of one task and one split, and its batches."""
 
-from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
@@ -21,9 +20,6 @@ from weft.foundation.values import Batch, Rows, Words
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Targets
 
-PART = 8192
-"""Maximum number of rows in memory at a time in a pass over a whole data set."""
-
 
 def text_columns(config: DataConfig, reader: Reader) -> list[str]:
     """Return the names of the text columns that a reading uses."""
@@ -33,10 +29,10 @@ def text_columns(config: DataConfig, reader: Reader) -> list[str]:
 def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
     require_columns(file.source, file.columns, list(config.label_columns))
     if isinstance(config.label, str) and file.has_words:
-        return WordLabels(file, config.label, config.label_map, config.text)
+        return WordLabels(file, config.label, config.label_map, config.on_blank, config.text)
     if isinstance(config.label, str):
-        return LabelColumn(file, config.label, config.label_map)
-    return FlagColumns(file, config.label, config.label_map)
+        return LabelColumn(file, config.label, config.label_map, config.on_blank)
+    return FlagColumns(file, config.label, config.label_map, config.on_blank)
 
 
 class Dataset:
@@ -57,9 +53,11 @@ class Dataset:
         self.reader = reader
         self.columns = text_columns(config, reader)
         self.labels = labels
-        skip = config.on_bad_rows == "skip"
-        targets, rows = label_column(config, file).targets(labels, skip_bad_rows=skip)
-        self.unlabelled = len(file) - len(rows)
+        column = label_column(config, file)
+        targets, rows, blank = column.targets(labels, skip_bad_rows=config.on_bad_rows == "skip")
+        self.blank = blank
+        """Number of rows of the file whose label is blank: the task does not ask about them."""
+        self.unlabelled = len(file) - len(rows) - blank
         """Number of rows skipped because their label is unusable."""
         if keep is not None:
             kept = np.isin(rows, keep)
@@ -82,19 +80,21 @@ class Dataset:
         part.rows, part.targets = self.rows[chosen], self.targets[chosen]
         return part
 
+    @property
+    def texts_key(self) -> tuple[object, ...]:
+        """Equal for data sets whose files have the same texts, read in the same way. Words make no difference."""
+        return self.file.texts_key(self.columns), tuple(self.columns), self.reader.without_words()
+
     def sequences(self, row: int) -> list[TokenSequence]:
-        ids = [self.file.ids(column, int(self.rows[row])) for column in self.columns]
-        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None, self._words(row))
+        return self.sequences_at(int(self.rows[row]))
+
+    def sequences_at(self, index: int) -> list[TokenSequence]:
+        """Return the sequences of any row of the file."""
+        ids = [self.file.ids(column, index) for column in self.columns]
+        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None, self.file.words(self.columns[0], index))
 
     def _words(self, row: int) -> WordTable | None:
         return self.file.words(self.columns[0], int(self.rows[row]))
-
-    def parts(self) -> Iterator[tuple[slice, list[list[TokenSequence]]]]:
-        """Yield the row slice and the sequences of each part. Parts are small and strided over the whole data set."""
-        count = -(-len(self) // PART)
-        for first in range(count):
-            where = slice(first, None, count)
-            yield where, [self.sequences(row) for row in range(len(self))[where]]
 
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""

@@ -1,7 +1,7 @@
 """Conversion of label columns to numeric targets."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,19 @@ from weft.kinds.labels import Labels
 from weft.kinds.truth import Targets
 
 BETWEEN = "\x1f"
+OnBlank = Literal["skip", "error"] | None
+"""skip: a blank cell is not asked about; error: it is not a valid label; None: skip, unless it is a valid label."""
 
 
 class LabelColumn:
     """The label column of a file, with the label map of the recipe applied."""
 
-    def __init__(self, file: TokenizedFile, column: str, label_map: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, file: TokenizedFile, column: str, label_map: Mapping[str, str] | None, on_blank: OnBlank = None
+    ) -> None:
         self.file = file
         self.column = column
+        self.on_blank = on_blank
         self.map = {canonical(old): canonical(new) for old, new in (label_map or {}).items()}
 
     @property
@@ -39,6 +44,20 @@ class LabelColumn:
     def target(self, text: str, labels: Labels) -> Target | None:
         """Return the training target of a cell, or None if it is not a valid label."""
         return labels.kind.target(labels.kind.mapped(text, self.map), labels)
+
+    def is_blank(self, text: str) -> bool:
+        """Return whether a cell is empty. A label map can make it so: `{ "n/a" = "" }`."""
+        return not self.map.get(canonical(text), text).strip()
+
+    def is_not_asked(self, text: str, labels: Labels) -> bool:
+        """Return whether a blank cell means that the task does not ask about the row."""
+        if self.on_blank == "error" or not self.is_blank(text):
+            return False
+        return self.on_blank == "skip" or self.target(text, labels) is None
+
+    def is_label(self, text: str, labels: Labels) -> bool:
+        """Return whether a cell is a valid label."""
+        return self.target(text, labels) is not None and not (self.on_blank is not None and self.is_blank(text))
 
     def complaint(self, text: str, labels: Labels) -> str:
         """Return the error message for a cell that is not a valid label."""
@@ -58,14 +77,19 @@ class LabelColumn:
         found = self.cells().unique().to_pylist()
         return [kind.mapped(str(text), self.map) for text in found]
 
-    def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
-        """Return [n] or [n, labels] targets and their rows. Invalid labels raise an error or are skipped."""
+    def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows, int]:
+        """Return [n] or [n, labels] targets, their rows and the number of rows that are not asked about.
+
+        Invalid labels raise an error or are skipped. A blank label that `on_blank` rejects always raises an error.
+        """
         encoded = self.cells().dictionary_encode().unify_dictionaries().combine_chunks()
         texts = encoded.dictionary.to_pylist()
-        found = [self.target(text, labels) for text in texts]
+        found = [self.target(text, labels) if self.is_label(text, labels) else None for text in texts]
         codes = encoded.indices.to_numpy()
         usable = np.array([target is not None for target in found])[codes]
-        if not usable.all() and not skip_bad_rows:
+        not_asked = np.array([self.is_not_asked(text, labels) for text in texts])[codes]
+        rejected = self.on_blank == "error" and any(self.is_blank(text) for text in texts)
+        if rejected or not (skip_bad_rows or (usable | not_asked).all()):
             self.problems(labels).stop()
         rows = np.flatnonzero(usable)
         if not len(rows):
@@ -73,7 +97,7 @@ class LabelColumn:
         blank = labels.kind.blank(labels)
         table = np.array([blank if target is None else target for target in found], dtype=labels.kind.target_type)
         targets: Targets = table[codes[rows]]
-        return targets, rows
+        return targets, rows, int(not_asked.sum())
 
     def problems(self, labels: Labels) -> Problems:
         """Return the problems of all rows with an invalid label."""
@@ -81,7 +105,7 @@ class LabelColumn:
         good: dict[str, bool] = {}
         for row, text in enumerate(text for chunk in self.cells().chunks for text in chunk.to_pylist()):
             if text not in good:
-                good[text] = self.target(text, labels) is not None
+                good[text] = self.is_label(text, labels) or self.is_not_asked(text, labels)
             if not good[text]:
                 found.add(self.file.line(row), "bad label", self.complaint(text, labels))
         return found
@@ -90,8 +114,14 @@ class LabelColumn:
 class FlagColumns(LabelColumn):
     """Columns of 0 and 1, one per label of a multilabel task. The cell of a row joins the cells of all columns."""
 
-    def __init__(self, file: TokenizedFile, columns: tuple[str, ...], label_map: Mapping[str, str] | None) -> None:
-        super().__init__(file, ", ".join(columns), label_map)
+    def __init__(
+        self,
+        file: TokenizedFile,
+        columns: tuple[str, ...],
+        label_map: Mapping[str, str] | None,
+        on_blank: OnBlank = None,
+    ) -> None:
+        super().__init__(file, ", ".join(columns), label_map, on_blank)
         self.columns = columns
         self.meanings = [self.map.get(canonical(name), canonical(name)) for name in columns]
         """Label of each column. A label map renames columns or merges several into one label."""
@@ -118,6 +148,10 @@ class FlagColumns(LabelColumn):
             return None
         chosen = {name for name, flag in zip(self.meanings, flags, strict=True) if flag}
         return [float(name in chosen) for name in labels.names]
+
+    def is_blank(self, text: str) -> bool:
+        """Return whether all columns are empty. A row with only some empty columns is a bad row."""
+        return not text.replace(BETWEEN, "").strip()
 
     def _apart(self, text: str) -> list[tuple[str, str]]:
         """Return (column, cell) pairs of a row."""

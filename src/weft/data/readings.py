@@ -63,6 +63,10 @@ class Reader:
         """Return a reader for single texts with the same maximum length, for embeddings."""
         return replace(self, reading="single", split=None)
 
+    def without_words(self) -> "Reader":
+        """Return a reader of the same sequences without their words."""
+        return replace(self, split=None, subwords="first")
+
     def sequences(self, first: Ids, second: Ids | None, words: WordTable | None = None) -> list[TokenSequence]:
         """Return one sequence per forward pass through the body: two for bi, one otherwise.
 

@@ -28,6 +28,9 @@ def remarks(train: Dataset, dev: Dataset) -> list[str]:
             found.append(f"{dataset.file.source}: {count:,} rows skipped ({what})")
         if dataset.unlabelled:
             found.append(f"{dataset.file.source}: {dataset.unlabelled:,} rows skipped (no usable label)")
+        if dataset.blank:
+            rows = f"{dataset.blank:,} of {len(dataset.file):,} rows of {dataset.file.source}"
+            found.append(f"{dataset.task}: {rows} have a blank label and are not asked")
         if dataset.file.masked:
             finds = ", ".join(f"{count:,} x {kind}" for kind, count in dataset.file.masked.items())
             found.append(f"{dataset.file.source}: masked {finds}")

@@ -57,7 +57,7 @@ class TokenizedFile:
     def __init__(self, path: Path, source: Source, text_columns: list[str]) -> None:
         self.source = source
         self.key = path.stem
-        """Cache key, a hash of the content, the tokenizer and the settings."""
+        """Cache key, a hash of the content, the tokenizer and the settings, and how texts are split into words."""
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self.table: pa.Table = reader.read_all()
         notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -128,6 +128,20 @@ class TokenizedFile:
     def line(self, row: int) -> int:
         return int(self.table.column("line")[row].as_py())
 
+    def texts_key(self, columns: Sequence[str]) -> str:
+        """Return a key that is equal for files whose rows have the same texts.
+
+        Different files have different keys. Of tables in memory only the tokens count: each has the labels of one task.
+        """
+        if isinstance(self.source, Path):
+            return self.key.partition("-")[0]  # words change no text
+        content = hashlib.sha256(self.table.column("line").to_numpy().tobytes())
+        for name in columns:
+            for offsets, values in self._tokens[name]:
+                content.update(offsets.tobytes())
+                content.update(values[offsets[0] : offsets[-1]].tobytes())
+        return content.hexdigest()
+
 
 def tokenize_file(
     source: Source,
@@ -148,10 +162,10 @@ def tokenize_file(
         raise UserError(f"{source}: there is no such file")
     folder = _private_folder()
     settings = json.dumps(
-        [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source), words]
+        [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source)]
     )
     content = source.digest() if isinstance(source, Frame) else _content(source, folder)
-    key = _digest(settings, content, tokenizer.digest)
+    key = "-".join([_digest(settings, content, tokenizer.digest), *([words] if words else [])])
     target = folder / f"{key}.arrow"
     if not _is_sound(target):
         _build(source, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout, words)

@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from weft.data.labels import LabelColumn
+from weft.data.labels import LabelColumn, OnBlank
 from weft.data.problems import Problems
 from weft.data.tokens import TokenizedFile
 from weft.foundation.errors import UserError
@@ -18,8 +18,10 @@ from weft.kinds.truth import Targets
 class WordLabels(LabelColumn):
     """A column with the labels of words. A target depends on the words of the text too."""
 
-    def __init__(self, file: TokenizedFile, column: str, label_map: Mapping[str, str] | None, text: str) -> None:
-        super().__init__(file, column, label_map)
+    def __init__(
+        self, file: TokenizedFile, column: str, label_map: Mapping[str, str] | None, on_blank: OnBlank, text: str
+    ) -> None:
+        super().__init__(file, column, label_map, on_blank)
         self.text = text
 
     def _cells(self) -> Iterator[tuple[int, str]]:
@@ -31,23 +33,28 @@ class WordLabels(LabelColumn):
         words = [(int(start), int(end)) for start, end in table[:, :2]]
         return labels.kind.word_target(labels.kind.mapped(cell, self.map), words, labels)
 
-    def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows]:
-        rows, found = [], []
+    def targets(self, labels: Labels, *, skip_bad_rows: bool) -> tuple[Targets, Rows, int]:
+        rows, found, blank = [], [], 0
         for row, cell in self._cells():
+            if self.is_blank(cell) and self.on_blank != "error":
+                blank += 1
+                continue
             try:
                 found.append(self._target(row, cell, labels))
             except ValueError:
-                if not skip_bad_rows:
+                if not skip_bad_rows or self.is_blank(cell):
                     self.problems(labels).stop()
             else:
                 rows.append(row)
         if not rows:
             raise UserError(f"{self.file.source}: no row has usable labels in column {self.column!r}")
-        return cast(Targets, objects(found)), np.array(rows, dtype=np.int64)
+        return cast(Targets, objects(found)), np.array(rows, dtype=np.int64), blank
 
     def problems(self, labels: Labels) -> Problems:
         found = Problems(self.file.source)
         for row, cell in self._cells():
+            if self.is_blank(cell) and self.on_blank != "error":
+                continue
             try:
                 self._target(row, cell, labels)
             except ValueError as error:

@@ -10,12 +10,13 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-WordSplit = Literal["punctuation", "whitespace"]
+from weft.kinds.base import WordSplit
+
 WordTable = NDArray[np.int32]
 """[words, 4] first character, end, first token and end of each word; both tokens are -1 for a word without a token"""
 

@@ -54,7 +54,8 @@ class PairHeads(nn.Module):
 def of_tokens(task: Task, states: Tensor) -> Tensor:
     """[n, l, classes] probabilities of all tokens"""
     output = task.outputs([states.flatten(0, 1)])
-    return task.loss.read(output).unflatten(0, states.shape[:2])
+    probabilities: Tensor = task.loss.read(output)
+    return probabilities.unflatten(0, states.shape[:2])
 
 
 def in_units(task: Task, vectors: list[Tensor]) -> Tensor:

@@ -1,9 +1,10 @@
 """Values that rooms exchange. t = tokens, n = sequences or rows, m = tasks, w = width of the body."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import torch
@@ -59,6 +60,81 @@ class Encoded:
 
     def to(self, device: torch.device) -> "Encoded":
         return Encoded(self.ids.to(device), self.segments.to(device), self.lengths)
+
+
+Taken = slice | Tensor
+"""which tokens of a pass belong to a text: one stretch, or their indices"""
+
+
+@dataclass(frozen=True)
+class DistinctTexts:
+    """Texts of one or several batches, packed for one pass: a sequence that several tasks read is in it once.
+
+    Equal sequences of one batch stay separate: they are different rows, each with its own dropout masks.
+    """
+
+    encoded: Encoded
+    """the sequences of the pass, in order of first appearance"""
+    places: tuple[Taken, ...] | None
+    """the tokens of each text in `encoded`; None if no sequence is shared, so that the texts follow each other"""
+
+    @staticmethod
+    def of(batches: Sequence[tuple[Encoded, ...]]) -> "DistinctTexts":
+        """Join the texts of batches; sequences of different batches with equal ids and token types become one."""
+        texts = [text for batch in batches for text in batch]
+        joined = Encoded.join(texts)
+        if len(batches) == 1:
+            return DistinctTexts(joined, None)
+        numbers = _numbered(joined, [sum(len(text.lengths) for text in batch) for batch in batches])
+        first = np.unique(numbers, return_index=True)[1]
+        if len(first) == len(numbers):
+            return DistinctTexts(joined, None)
+        lengths = np.array(joined.lengths)
+        starts = lengths.cumsum() - lengths
+        keep = torch.from_numpy(_stretches(starts[first], lengths[first])).to(joined.ids.device)
+        kept = Encoded(joined.ids[keep], joined.segments[keep], tuple(lengths[first].tolist()))
+        new_starts = (lengths[first].cumsum() - lengths[first])[numbers]
+        ends = np.cumsum([len(text.lengths) for text in texts])
+        places = [
+            _taken(_stretches(new_starts[end - len(text.lengths) : end], np.array(text.lengths)), joined.ids.device)
+            for text, end in zip(texts, ends, strict=True)
+        ]
+        return DistinctTexts(kept, tuple(places))
+
+    def to(self, device: torch.device) -> "DistinctTexts":
+        moved = [place.to(device) if isinstance(place, Tensor) else place for place in self.places or ()]
+        return DistinctTexts(self.encoded.to(device), None if self.places is None else tuple(moved))
+
+
+def _numbered(encoded: Encoded, batches: Sequence[int]) -> NDArray[np.int64]:
+    """[n] number of each sequence among the distinct ones, counted in order of first appearance.
+
+    `batches` are the numbers of sequences of each batch. The k-th copy in one batch equals the k-th copy in another.
+    """
+    tokens = torch.stack([encoded.ids, encoded.segments], dim=1).cpu().numpy()
+    ends = np.cumsum(encoded.lengths).tolist()
+    contents = iter([tokens[end - length : end].tobytes() for length, end in zip(encoded.lengths, ends, strict=True)])
+    numbers: dict[tuple[bytes, int], int] = {}
+    found = []
+    for size in batches:
+        copies: Counter[bytes] = Counter()
+        for content in islice(contents, size):
+            found.append(numbers.setdefault((content, copies[content]), len(numbers)))
+            copies[content] += 1
+    return np.array(found, dtype=np.int64)
+
+
+def _stretches(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of all tokens of some sequences, one sequence after the other."""
+    before = lengths.cumsum() - lengths
+    return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+
+
+def _taken(indices: NDArray[np.int64], device: torch.device) -> Taken:
+    """A slice where the indices follow each other, which needs no copy of the states."""
+    if (np.diff(indices) == 1).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return torch.from_numpy(indices).to(device)
 
 
 @dataclass(frozen=True)
@@ -128,6 +204,21 @@ class Part:
     micro: int
     """index of the forward pass in the window; 0 without gradient accumulation"""
     rows: Rows
+    """row numbers in the task's set"""
+    source: str = ""
+    """name of the source that the rows were drawn from; empty for a part that no schedule made"""
+    drawn: Rows | None = None
+    """[n] place of each row in the batch that was drawn from the source; places of rows that the task does not ask
+    about are left out. Defaults to 0, 1, ..."""
+
+    @property
+    def places(self) -> Rows:
+        """`drawn`, with its default filled in"""
+        return np.arange(len(self.rows)) if self.drawn is None else self.drawn
+
+    def only(self, chosen: NDArray[np.bool_]) -> "Part":
+        """Return a part with some of the rows; `chosen` is a mask [n]."""
+        return Part(self.task, self.micro, self.rows[chosen], self.source, self.places[chosen])
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Joint inference for several requests: tasks may be mixed, and each distinct sequence is encoded once."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.readings import TokenSequence, pack
-from weft.inference.passes import by_length, without_repeats
+from weft.data.readings import TokenSequence
+from weft.inference.passes import pooled, without_repeats
 from weft.inference.words import word_answers
-from weft.tasks.network import Network, tokens_read
+from weft.tasks.network import Network
 
 Values = NDArray[np.float64] | NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -58,7 +58,7 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
     """Run the asks with the PyTorch network in eval mode. Tasks of all readings share one packed pass."""
     assert not network.training, "a network that answers does not drop anything out"
     distinct, places = lay_out(asks)
-    found, tokens = _vectors(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
+    found, tokens = pooled(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
 
     def answer(task: str, where: Places, rows: AskedRows) -> Values:
         if task in tokens:
@@ -76,27 +76,3 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
 
 def _columns(where: Places) -> list[Tensor]:
     return [torch.from_numpy(np.ascontiguousarray(column)) for column in where.T]
-
-
-def _vectors(
-    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
-) -> tuple[dict[str, Tensor], dict[str, dict[int, Tensor]]]:
-    """Return [n, width] vectors for each task, from its own pooling.
-
-    For tasks whose pooling keeps tokens, return the outputs [l, k] of all tokens of each sequence instead.
-    """
-    first_only = all(network.task(name).pooling.first_only for name in tasks)
-    tokens: dict[str, dict[int, Tensor]] = {name: {} for name in tasks if network.task(name).pooling.keeps_tokens}
-    widths = {name: network.task(name).pooling.width for name in tasks if name not in tokens}
-    dtype = network.body.embeddings.tokens.weight.dtype
-    found = {name: torch.empty(len(sequences), width, dtype=dtype, device=device) for name, width in widths.items()}
-    for group in by_length(sequences):
-        encoded = pack([sequences[i] for i in group]).to(device)
-        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
-        for name, vectors in found.items():
-            vectors[torch.tensor(group, device=device)] = network.task(name).vectors(hidden, encoded)
-        for name, outputs in tokens.items():
-            task = network.task(name)
-            output = task.outputs([task.vectors(hidden, encoded)])
-            outputs.update(zip(group, output.split(encoded.lengths), strict=True))
-    return found, tokens

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from weft.bodies.weights import read_shape, saved_dtype
 from weft.data.dataset import Dataset
 from weft.data.empty import OnEmpty, answerable
-from weft.data.frames import GivenFrames, Source, Table, frame_of
-from weft.data.given import Given, is_table, sides_of, texts_of
+from weft.data.frames import GivenFrames, Table
+from weft.data.given import Given, is_table, sides_of, source_of, texts_of
 from weft.data.layout import Layout
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
@@ -266,23 +266,27 @@ class Model:
             raise UserError(f"files: expected one for each task, such as files={{{task!r}: ...}}; found {files!r:.80}")
         for name in files or {}:
             self._require(name)
-        datasets: dict[str, Dataset] = {}
-        metrics = {}
-        for name in files or self.tasks:
-            labels = self.labels[name]
-            own = task_files(self.config, name, self.tokenizer, Path(data_dir) if data_dir else None, self.frames)
-            if files:
-                datasets[name] = own.dataset_of(_source(files[name], f"files[{name!r}]"), labels)
-            else:
-                datasets[name] = own.dataset(split, labels)
-            metrics[name] = choose_metrics(labels, self.config.tasks[name].metrics, name)
+        datasets = self.datasets(files or self.tasks, split, Path(data_dir) if data_dir else None)
+        metrics = {name: choose_metrics(self.labels[name], self.config.tasks[name].metrics, name) for name in datasets}
         return evaluate(self.engine, datasets, metrics)
+
+    def datasets(
+        self, tasks: Sequence[str] | Mapping[str, Given], split: str, data_dir: Path | None = None
+    ) -> dict[str, Dataset]:
+        """Return the labelled rows of these tasks: a split of the training data, or a file or table for each task."""
+        found = {}
+        for name in tasks:
+            own = task_files(self.config, name, self.tokenizer, data_dir, self.frames)
+            if isinstance(tasks, Mapping):
+                found[name] = own.dataset_of(source_of(tasks[name], f"files[{name!r}]"), self.labels[name])
+            else:
+                found[name] = own.dataset(split, self.labels[name])
+        return found
 
     def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
         """Return the texts of each row of a split of the data it was trained with."""
         self._require(task)
-        source = task_files(self.config, task, self.tokenizer, data_dir, self.frames)
-        dataset = source.dataset(split, self.labels[task])
+        dataset = self.datasets([task], split, data_dir)[task]
         return [tuple(dataset.texts(row)) for row in range(len(dataset))]
 
     def _require(self, task: str) -> None:
@@ -308,11 +312,6 @@ class Model:
     def _prediction(self, task: str, value: Any) -> Prediction:
         labels = self.labels[task]
         return Prediction(task, *labels.kind.answer(labels, value))
-
-
-def _source(given: Given, name: str) -> Source:
-    """Return a path for a file, or a frame for a table. `name` is used in error messages."""
-    return Path(given) if isinstance(given, str | Path) else frame_of(given, name)
 
 
 def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) -> Model:

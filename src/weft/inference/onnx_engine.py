@@ -47,10 +47,13 @@ class OnnxEngine(Engine):
         self.labels = labels
         names = [*dict.fromkeys(readings.values()), *([HEADS] if "bi" in readings.values() else [])]
         self.sessions = {name: open_session(graph_file(folder, name)) for name in names}
+        outputs = {output.name for session in self.sessions.values() for output in session.get_outputs()}
+        self.of_words = {task for task in readings if f"{task}.vector" not in outputs}
+        """tasks with labels of words"""
 
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
         sequences = [row[side] for side in range(len(rows[0])) for row in rows]
-        if sequences[0].words is not None:
+        if task in self.of_words:
             return _of_words(sequences, self._encode(task, task, sequences))
         if self.readings[task] == "bi":
             values = self._compare(task, *np.split(self.vectors(task, sequences), 2))
@@ -82,7 +85,7 @@ class OnnxEngine(Engine):
         found = self._outputs(reading, sorted(wanted), distinct)
 
         def answer(task: str, where: Places, rows: AskedRows) -> Values:
-            if rows[0][0].words is not None:
+            if task in self.of_words:
                 return _of_words([row[0] for row in rows], found[task][where[:, 0]])
             if reading == "bi":
                 values = self._compare(task, *(found[f"{task}.vector"][side] for side in where.T))

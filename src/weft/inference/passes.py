@@ -1,8 +1,9 @@
 """Forward passes over many rows without training: large batches, no dropout, each distinct text encoded once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +12,9 @@ from torch import Tensor
 
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
+from weft.data.sources import TextSource
 from weft.evaluation.plane import Axes, Plane, principal_axes
+from weft.foundation.values import Rows
 from weft.inference.words import placed, seen_words, word_answers, word_outputs
 from weft.tasks.network import Network, tokens_read
 from weft.tasks.task import Task
@@ -57,29 +60,38 @@ def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSeque
 def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device) -> Tensor:
     """Return [n, width] pooled vectors in the order of `sequences`. Equal sequences are encoded once."""
     distinct, places = without_repeats(sequences)
-    found: Tensor | None = None
-    for group in by_length(distinct):
-        encoded = pack([distinct[i] for i in group]).to(device)
-        pooled = task.vectors(network.body(encoded, tokens_read([encoded], [task.pooling.first_only])), encoded)
-        if found is None:
-            found = pooled.new_empty(len(distinct), pooled.shape[1])
-        found[torch.tensor(group, device=device)] = pooled
-    assert found is not None, "callers never ask for no rows"
-    return found[torch.tensor(places, device=device)]
+    return pooled(network, [task.name], distinct, device).vectors[task.name][torch.tensor(places, device=device)]
 
 
-@torch.no_grad()
-def token_outputs(
-    network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device
-) -> list[Tensor]:
-    """Return the outputs [l, k] of all tokens of each sequence. Equal sequences are encoded once."""
-    distinct, places = without_repeats(sequences)
-    found: dict[int, Tensor] = {}
-    for group in by_length(distinct):
-        encoded = pack([distinct[i] for i in group]).to(device)
-        output = task.outputs([task.vectors(network.body(encoded), encoded)])
-        found.update(zip(group, output.split(encoded.lengths), strict=True))
-    return [found[place] for place in places]
+class Pooled(NamedTuple):
+    """What a pass over distinct sequences gives to each task."""
+
+    vectors: dict[str, Tensor]
+    """task -> [n, width] vectors, from its own pooling"""
+    tokens: dict[str, dict[int, Tensor]]
+    """task whose pooling keeps tokens -> number of a sequence -> outputs [l, k] of all of its tokens"""
+
+
+def pooled(
+    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
+) -> Pooled:
+    """Pool the sequences for each task. A sequence goes through the body once."""
+    first_only = all(network.task(name).pooling.first_only for name in tasks)
+    found = Pooled({}, {name: {} for name in tasks if network.task(name).pooling.keeps_tokens})
+    for group in by_length(sequences):
+        encoded = pack([sequences[i] for i in group]).to(device)
+        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
+        where = torch.tensor(group, device=device)
+        for name in tasks:
+            task = network.task(name)
+            own = task.vectors(hidden, encoded)
+            if name in found.tokens:
+                found.tokens[name].update(zip(group, task.outputs([own]).split(encoded.lengths), strict=True))
+                continue
+            if name not in found.vectors:
+                found.vectors[name] = own.new_empty(len(sequences), own.shape[1])
+            found.vectors[name][where] = own
+    return found
 
 
 @torch.no_grad()
@@ -91,7 +103,9 @@ def answers(
     with _at_rest(network):
         if task.pooling.keeps_tokens:
             texts = [row[0] for row in rows]
-            return word_answers(texts, token_outputs(network, task, texts, device), task.read_words)
+            distinct, places = without_repeats(texts)
+            tokens = pooled(network, [name], distinct, device).tokens[name]
+            return word_answers(texts, [tokens[place] for place in places], task.read_words)
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
         )
@@ -110,53 +124,73 @@ class Scored:
     """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|; None for words"""
 
 
-@torch.no_grad()
-def run_over(network: Network, dataset: Dataset, device: torch.device) -> Scored:
-    """Compute predictions, loss and projected vectors of every row in one pass.
+class _Scorer:
+    """Collects the results of one task, part by part.
 
     The plane's axes come from the first part of a large dataset: all vectors would need more memory than the model.
     """
-    task = network.task(dataset.task)
-    if task.pooling.keeps_tokens:
-        return _run_over_words(network, dataset, device)
-    predictions = points = np.empty(0)
-    axes: Axes | None = None
-    loss = 0.0
+
+    def __init__(self, task: Task, dataset: Dataset) -> None:
+        self.task = task
+        self.dataset = dataset
+        self.predictions = self.points = np.empty(0)
+        self.axes: Axes | None = None
+        self.loss = 0.0
+
+    def add(self, rows: Rows, sides: list[Tensor]) -> None:
+        """Add some rows of the data set, given one tensor [n, width] of row vectors, or two for a bi reading."""
+        output = self.task.outputs(sides)
+        target = torch.from_numpy(self.dataset.targets[rows]).to(output.device)
+        self.loss += float(self.task.losses(output, target).double().sum())
+        read = self.task.loss.read(output).double().cpu().numpy()
+        vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
+        if self.axes is None:
+            self.axes = principal_axes(vectors)
+            self.predictions = np.empty((len(self.dataset), *read.shape[1:]))
+            self.points = np.empty((len(self.dataset), 2))
+        self.predictions[rows], self.points[rows] = read, self.axes.points(vectors)
+
+    def add_words(self, rows: Rows, outputs: Sequence[Tensor]) -> None:
+        """Add some rows of a data set with labels of words, given the outputs [l, k] of all tokens of each row.
+
+        The loss is that of the first token of each word. There is no plane.
+        """
+        texts = [self.dataset.sequences(int(row))[0] for row in rows]
+        words = seen_words(texts, outputs[0].device)
+        output = word_outputs(outputs, words)
+        pairs = zip(self.dataset.targets[rows], texts, strict=True)
+        seen = [own[text.words[:, 2] >= 0] for own, text in pairs if text.words is not None]
+        target = torch.from_numpy(np.concatenate(seen)).to(output.device)
+        self.loss += float(self.task.losses(output, target, words).double().sum())
+        if not len(self.predictions):
+            self.predictions = np.empty(len(self.dataset), dtype=object)
+        self.predictions[rows] = placed(texts, self.task.read_words(output, words), words)
+
+    def scored(self) -> Scored:
+        plane = None if self.axes is None else Plane(self.points, self.axes.explained)
+        return Scored(self.predictions, self.loss / len(self.dataset), plane)
+
+
+@torch.no_grad()
+def run_over(network: Network, source: TextSource, device: torch.device) -> dict[str, Scored]:
+    """Compute predictions, loss and projected vectors of every row of every task of a source, in one pass."""
+    scorers = {name: _Scorer(network.task(name), dataset) for name, dataset in source.datasets.items()}
     with _at_rest(network):
-        for where, rows in dataset.parts():
-            sides = _sides(network, dataset.task, rows, device)
-            output = task.outputs(sides)
-            loss += float(task.losses(output, torch.from_numpy(dataset.targets[where]).to(device)).double().sum())
-            read = task.loss.read(output).double().cpu().numpy()
-            vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
-            if axes is None:
-                axes = principal_axes(vectors)
-                predictions, points = np.empty((len(dataset), *read.shape[1:])), np.empty((len(dataset), 2))
-            predictions[where], points[where] = read, axes.points(vectors)
-    assert axes is not None, "a dataset has at least one row"
-    return Scored(predictions, loss / len(dataset), Plane(points, axes.explained))
-
-
-def _run_over_words(network: Network, dataset: Dataset, device: torch.device) -> Scored:
-    """The same for labels of words. The loss is that of the first token of each word."""
-    task = network.task(dataset.task)
-    predictions = np.empty(len(dataset), dtype=object)
-    loss = 0.0
-    with _at_rest(network):
-        for where, rows in dataset.parts():
-            texts = [row[0] for row in rows]
-            words = seen_words(texts, device)
-            output = word_outputs(token_outputs(network, task, texts, device), words)
-            target = torch.from_numpy(_seen_targets(dataset, where, texts)).to(device)
-            loss += float(task.losses(output, target, words).double().sum())
-            predictions[where] = placed(texts, task.read_words(output, words), words)
-    return Scored(predictions, loss / len(dataset), None)
-
-
-def _seen_targets(dataset: Dataset, where: slice, texts: Sequence[TokenSequence]) -> NDArray[np.int64]:
-    """[u] the targets of the words that have a token."""
-    pairs = zip(dataset.targets[where], texts, strict=True)
-    return np.concatenate([own[text.words[:, 2] >= 0] for own, text in pairs if text.words is not None])
+        for where, rows in source.parts():
+            distinct, places = without_repeats(_flat(rows))
+            sides = torch.tensor(places, device=device).split(len(rows))
+            found = pooled(network, list(scorers), distinct, device)
+            for name, scorer in scorers.items():
+                place = source.places[name][where]
+                asked = np.flatnonzero(place >= 0)
+                if not len(asked):
+                    continue
+                if name in found.tokens:
+                    scorer.add_words(place[asked], [found.tokens[name][places[i]] for i in asked])
+                else:
+                    chosen = torch.from_numpy(asked).to(device)
+                    scorer.add(place[asked], [found.vectors[name][side[chosen]] for side in sides])
+    return {name: scorer.scored() for name, scorer in scorers.items()}
 
 
 @contextmanager
@@ -172,5 +206,9 @@ def _at_rest(network: Network) -> Iterator[None]:
 
 def _sides(network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device) -> list[Tensor]:
     """Return one tensor [n, width] of row vectors, or two for a bi reading."""
-    flat = [row[side] for side in range(len(rows[0])) for row in rows]
-    return list(vectors(network, network.task(name), flat, device).split(len(rows)))
+    return list(vectors(network, network.task(name), _flat(rows), device).split(len(rows)))
+
+
+def _flat(rows: Sequence[Sequence[TokenSequence]]) -> list[TokenSequence]:
+    """All first sequences, then all second ones."""
+    return [row[side] for side in range(len(rows[0])) for row in rows]

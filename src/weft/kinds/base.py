@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from weft.kinds.labels import Labels, Values
 
 Target = float | list[float]
+WordSplit = Literal["punctuation", "whitespace"]
+"""how texts are split into words: also around punctuation, or at whitespace only"""
 Answer = tuple[str | list[str] | list[dict[str, Any]] | None, float, dict[str, float] | None]
 """label, score and probabilities of a `Prediction`"""
 
@@ -92,7 +94,7 @@ class Kind(ABC):
             if value is not None:
                 raise ValueError(f'`{key}` is for kind = "tags", but the task is a {self.name}')
 
-    def word_split(self, chosen: str | None) -> str | None:  # noqa: ARG002
+    def word_split(self, chosen: WordSplit | None) -> WordSplit | None:  # noqa: ARG002
         """Return how texts are split into words; None if the labels are not of words."""
         return None
 

@@ -41,11 +41,12 @@ class Labels:
     """smallest label of a regression, in the label's units"""
     high: float = 1.0
     """largest label of a regression, in the label's units"""
-    bounded: bool = True
-    """whether a label outside the range is an error: true if the recipe declares the range"""
+    bounded: bool = field(default=True, compare=False)
+    """whether a label outside the range is an error: true if the recipe declares the range. Labels that differ only in
+    how files are read are equal"""
     scaled: bool = False
     """whether a regression is trained on labels scaled to 0..1"""
-    numbered: bool = False
+    numbered: bool = field(default=False, compare=False)
     """whether class numbers are accepted as labels: true if the recipe declares names and none of them is a number"""
     positive: str | None = field(default=None, compare=False)
     """the positive class of precision, recall and F1, for two classes; it does not affect predictions"""

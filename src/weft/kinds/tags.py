@@ -12,7 +12,7 @@ from torch import Tensor
 
 from weft.foundation.errors import UserError
 from weft.kinds import entities
-from weft.kinds.base import Answer, Kind, Seen
+from weft.kinds.base import Answer, Kind, Seen, WordSplit
 from weft.kinds.classification import Classification
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels
@@ -88,7 +88,7 @@ class Tags(Kind):
                 "`data.mask` changes the characters that the spans of tags point to; mask the files beforehand"
             )
 
-    def word_split(self, chosen: str | None) -> str | None:
+    def word_split(self, chosen: WordSplit | None) -> WordSplit | None:
         return chosen or "punctuation"
 
     # labels

@@ -1,5 +1,6 @@
 """Selection of the body layer that a task uses."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -18,7 +19,7 @@ class LayerMix(nn.Module):
         super().__init__()
         self.weights = nn.Parameter(torch.zeros(layers + 1))
 
-    def forward(self, hidden: tuple[Tensor, ...]) -> Tensor:
+    def forward(self, hidden: Sequence[Tensor]) -> Tensor:
         shares = self.weights.softmax(dim=0).to(hidden[0].dtype)
         return torch.stack([share * layer for share, layer in zip(shares, hidden, strict=True)]).sum(dim=0)
 
@@ -30,7 +31,7 @@ class OneLayer(nn.Module):
         super().__init__()
         self.number = number
 
-    def forward(self, hidden: tuple[Tensor, ...]) -> Tensor:
+    def forward(self, hidden: Sequence[Tensor]) -> Tensor:
         return hidden[self.number]
 
 

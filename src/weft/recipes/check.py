@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,7 +11,8 @@ import torch
 
 from weft.data.dataset import Dataset
 from weft.data.remarks import WARNING
-from weft.foundation.values import Window
+from weft.data.sources import find_sources
+from weft.foundation.values import Part, Window
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
@@ -88,11 +89,14 @@ def examine(made: Assembly) -> Findings:
     splits = [
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
     ]
-    tokens = {name: float(task.train.token_counts().mean()) for name, task in data.items()}
+    tokens = BodyTokens.of(made)
     return Findings(
         splits=splits,
         steps=plan.steps,
-        plan=describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+        plan=[
+            *describe_sources({name: task.train for name, task in data.items()}),
+            *describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+        ],
         seconds=estimate_seconds(network, plan, tokens),
         evaluations=len(plan.evaluations),
         scoring=len(plan.evaluations) * estimate_scoring(network, _scored_sets(made)),
@@ -103,15 +107,50 @@ def examine(made: Assembly) -> Findings:
     )
 
 
+@dataclass(frozen=True)
+class BodyTokens:
+    """Counts the tokens that go through the body, for estimates."""
+
+    per_row: dict[str, float]
+    """mean number of tokens per train row of each task"""
+    apart: bool
+    """whether every task has a pass of its own, for per-task gradients"""
+
+    @staticmethod
+    def of(made: Assembly) -> "BodyTokens":
+        per_row = {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
+        return BodyTokens(per_row, made.step.methods.keep_apart)
+
+    def of_parts(self, parts: Sequence[Part]) -> float:
+        """Expected tokens of some parts; a row that several tasks of a source ask about counts once."""
+        together: dict[tuple[int, str], list[Part]] = {}
+        for part in parts:
+            together.setdefault((part.micro, part.task if self.apart else part.source), []).append(part)
+        return sum(
+            len(np.unique(np.concatenate([part.places for part in own]))) * self.per_row[own[0].task]
+            for own in together.values()
+        )
+
+
+def describe_sources(train: dict[str, Dataset]) -> list[str]:
+    """One line for each source with several tasks."""
+    return [
+        f"{', '.join(source.datasets)}: one source of {len(source):,} rows, each through the body once; labels: "
+        + ", ".join(f"{len(dataset):,} {task}" for task, dataset in source.datasets.items())
+        for source in find_sources(train)
+        if len(source.datasets) > 1
+    ]
+
+
 def describe_layouts(data: dict[str, TaskData]) -> list[str]:
     """One line for each file with an unambiguous layout."""
     files = {dataset.file.source: dataset.file for task in data.values() for dataset in (task.train, task.dev)}
     return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
 
 
-def _scored_sets(made: Assembly) -> list[Dataset]:
+def _scored_sets(made: Assembly) -> list[dict[str, Dataset]]:
     """Rows that every evaluation of a run scores."""
-    return [*(task.dev for task in made.data.values()), *made.train_sample().values()]
+    return [{name: task.dev for name, task in made.data.items()}, made.train_sample()]
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
@@ -170,17 +209,17 @@ def facts(dataset: Dataset, split: str) -> SplitFacts:
     )
 
 
-def estimate_seconds(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
+def estimate_seconds(network: Network, plan: Plan, tokens: BodyTokens) -> float:
     """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows."""
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
-    per_step = np.mean([sum(w.count(task) * tokens[task] for task in w.tasks) for w in sample])
+    per_step = np.mean([tokens.of_parts(window.parts) for window in sample])
     weights = layer_weights(network)
     return float(6 * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
 
 
-def estimate_scoring(network: Network, datasets: list[Dataset]) -> float:
+def estimate_scoring(network: Network, splits: Sequence[Mapping[str, Dataset]]) -> float:
     """Estimate the seconds of one evaluation: a forward pass over all rows."""
-    tokens = sum(int(dataset.token_counts().sum()) for dataset in datasets)
+    tokens = sum(int(source.token_counts().sum()) for datasets in splits for source in find_sources(datasets))
     weights = layer_weights(network)
     return float(2 * weights * tokens / (PAYS * multiply_rate(network.body.shape.width)))
 
@@ -191,10 +230,10 @@ def layer_weights(network: Network) -> int:
     return sum(p.numel() for p in body.layers.parameters()) * body.shape.layers // len(body.layers)
 
 
-def estimate_memory(network: Network, plan: Plan, tokens: dict[str, float]) -> float:
+def estimate_memory(network: Network, plan: Plan, tokens: BodyTokens) -> float:
     """Estimate bytes: weights, gradients and two moments; activations of the largest pass; Python and torch."""
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
-    passes = [sum(len(part.rows) * tokens[part.task] for part in parts) for window in sample for parts in window.micros]
+    passes = [tokens.of_parts(parts) for window in sample for parts in window.micros]
     shape = network.body.shape
     # per token and layer: states before and after attention and feed-forward, queries, keys, values, both inner states
     per_token = shape.layers * (10 * shape.width + 2 * shape.inner)

@@ -79,7 +79,9 @@ def _run_page(run: Run) -> str:
     learnt = run_charts.learning_charts(run) if run.steps or run.evaluations else []
     sharing = run_charts.sharing_charts(run)
     wrong = examples([run])
+    gate = None if run.result is None else run.result.gate
     sections = [("scores", "Scores")]
+    sections += [("gate", "Old tasks")] if gate else []
     sections += [("learning", "Learning")] if learnt else []
     sections += [("sharing", "Sharing")] if sharing else []
     sections += [(f"task-{file_name(task['name'])}", task["name"]) for task in tasks]
@@ -95,6 +97,7 @@ def _run_page(run: Run) -> str:
         facts=facts(run, scores),
         notes=notes(run),
         score_chart=run_charts.score_chart(scores),
+        gate=gate,
         learning_charts=learnt,
         sharing_charts=sharing,
         conflicts=learning.conflicts(run),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weft.bodies.family import Family
 from weft.data.dataset import Dataset
@@ -15,6 +16,9 @@ from weft.kinds.metrics import METRICS, explain, title
 from weft.kinds.truth import Truth
 from weft.tasks.config import ModelConfig
 
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
 
 def model_card(
     recipe: ModelConfig,
@@ -25,13 +29,26 @@ def model_card(
 ) -> str:
     """README.md of a model folder."""
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
+    measured = [
+        f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
+        f"## Data\n\n{_data(recipe, train, dev)}",
+    ]
+    return _card(recipe, family, _results(recipe, evaluation, dev), measured)
+
+
+def plain_card(recipe: ModelConfig, family: Family) -> str:
+    """README.md of a model folder that was made from another one without scoring it."""
+    note = "## Scores\n\nThis folder was made from another model and was not scored: use `weft evaluate`.\n"
+    return _card(recipe, family, [], [note])
+
+
+def _card(recipe: ModelConfig, family: Family, results: "list[EvalResult]", measured: list[str]) -> str:
     parts = [
-        f"---\n{_metadata(recipe, family, evaluation, dev)}\n---\n",
+        f"---\n{_metadata(recipe, family, results)}\n---\n",
         f"# {for_markdown(recipe.name)}\n",
         f"One {family.title} body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
         f"fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
-        f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
-        f"## Data\n\n{_data(recipe, train, dev)}",
+        *measured,
         f"## Limits\n\n{_limits(recipe)}",
         f"## How to load it\n\n{_loading(recipe, family)}",
         f"## Recipe\n\n```toml\n{_public_recipe(recipe)}```\n",
@@ -39,10 +56,10 @@ def model_card(
     return "\n".join(parts)
 
 
-def _metadata(recipe: ModelConfig, family: Family, evaluation: Evaluation, dev: Mapping[str, Dataset]) -> str:
-    from huggingface_hub import EvalResult, ModelCardData
+def _results(recipe: ModelConfig, evaluation: Evaluation, dev: Mapping[str, Dataset]) -> "list[EvalResult]":
+    from huggingface_hub import EvalResult
 
-    results = [
+    return [
         EvalResult(
             task_type=KINDS[recipe.tasks[task].kind].hub_task,
             task_name=task,
@@ -57,6 +74,11 @@ def _metadata(recipe: ModelConfig, family: Family, evaluation: Evaluation, dev: 
         for metric, value in scores.items()
         if metric != "n" and value == value
     ]
+
+
+def _metadata(recipe: ModelConfig, family: Family, results: "list[EvalResult]") -> str:
+    from huggingface_hub import ModelCardData
+
     is_hub = "/" in recipe.body and not Path(recipe.body).is_absolute()
     data = ModelCardData(
         model_name=recipe.name,

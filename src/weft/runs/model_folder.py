@@ -41,15 +41,20 @@ def save_model(
     """Save a model folder. `transformers` loads its body, weft loads it with all tasks."""
     save_weights(network, folder)
     tokenizer.save(folder, network.body.shape.positions, types=network.body.has_segments)
-    tasks = {}
-    for name in config.tasks:
-        tasks[name] = network.task(name).labels.content()
-    content = {"format": FORMAT, "recipe": config.content(), "labels": tasks}
-    if config.calibrate:
-        content["temperatures"] = _temperatures(evaluation, dev)
-    write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
+    labels = {name: network.task(name).labels for name in config.tasks}
+    save_settings(folder, config, labels, _temperatures(evaluation, dev) if config.calibrate else {})
     card = model_card(config, network.body.family, evaluation, train, dev)
     (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def save_settings(
+    folder: Path, config: ModelConfig, labels: Mapping[str, Labels], temperatures: Mapping[str, float]
+) -> None:
+    """Write weft.json of a folder that has all other files that determine the model's predictions."""
+    content = {"format": FORMAT, "recipe": config.content(), "labels": {n: own.content() for n, own in labels.items()}}
+    if temperatures:
+        content["temperatures"] = dict(temperatures)
+    write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
 
 
 def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:

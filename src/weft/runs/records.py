@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from weft.evaluation.gate import Gate
 from weft.foundation.content import Content, read_json
 from weft.foundation.errors import UserError
 from weft.foundation.records import IF_ANY, JsonRecord, from_json
@@ -103,6 +104,14 @@ class UntrainedScores(JsonRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeptAnswers(JsonRecord):
+    """sha256 of a model's answers to the dev rows of a task, before and after further tasks were added."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunResult(JsonRecord):
     """result.json: the result of a run."""
 
@@ -127,6 +136,10 @@ class RunResult(JsonRecord):
     """peak memory in bytes"""
     planned_steps: int | None = None
     """length of the plan, more than `steps` if the run stopped early; None in the results of older runs"""
+    gate: Gate | None = field(default=None, metadata=IF_ANY)
+    """the old tasks before and after, if tasks were added to a trained model"""
+    answers: Mapping[str, KeptAnswers] = field(default_factory=dict, metadata=IF_ANY)
+    """task -> digests of its answers, if tasks were added to a trained model"""
 
 
 @dataclass(frozen=True, kw_only=True)

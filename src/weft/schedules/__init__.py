@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from weft.foundation.components import Exchangeable
+from weft.schedules.alternating import AlternatingConfig
 from weft.schedules.balanced import BalancedConfig
 from weft.schedules.base import ScheduleOptions
 from weft.schedules.batch_round_robin import BatchRoundRobinConfig
@@ -24,6 +25,7 @@ ScheduleConfig = Annotated[
     | IndependentConfig
     | EpochRoundRobinConfig
     | BatchRoundRobinConfig
+    | AlternatingConfig
     | BalancedConfig
     | CappedConfig
     | FullDataConfig

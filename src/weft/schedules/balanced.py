@@ -25,4 +25,4 @@ class BalancedConfig(ScheduleOptions):
 
 
 def _those_left(samples: list[SampleStream], epoch: int, i: int) -> Round:
-    return [(sample.task, sample.batch(epoch, i)) for sample in samples if i < sample.per_epoch]
+    return [(sample.source, sample.batch(epoch, i)) for sample in samples if i < sample.per_epoch]

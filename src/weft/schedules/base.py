@@ -1,8 +1,8 @@
 """Interface of schedules: a schedule returns segments, from which `plan.py` builds windows."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from pydantic import Field
 
@@ -12,17 +12,17 @@ from weft.foundation.values import Rows
 from weft.schedules.streams import BatchStream, SampleStream
 
 Round = list[tuple[str, Rows]]
-"""the batches of one forward pass: (task, rows)"""
+"""the batches of one forward pass: (source, rows), or (task, rows) to ask one task of a source alone"""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """The input of a schedule."""
+    """The input of a schedule. Rows are drawn from sources: a source is named by its tasks, "a+b", mostly one alone."""
 
     sizes: Mapping[str, int]
-    """rows of each task's train set"""
+    """rows of each source"""
     batch_sizes: Mapping[str, int]
-    """rows of each task in a batch"""
+    """rows of each source in a batch"""
     epochs: int
     """number of epochs"""
     seed: int
@@ -31,21 +31,30 @@ class Feed:
     """number of the phase; each phase shuffles differently"""
     times: int = 1
     """factor by which a large budget multiplies the recipe's epochs, and all options that count epochs"""
+    askers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """source -> task -> number of rows that the task asks about; sources with one task may be left out"""
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """task -> its source, in the recipe's order"""
+        return {task: name for name in self.sizes for task in self.askers.get(name, (name,))}
 
     def streams(self, drop_last: bool) -> list[BatchStream]:
-        """Return an infinite stream of batches per task, in the recipe's order."""
-        return [self.stream(task, drop_last) for task in self.sizes]
+        """Return an infinite stream of batches per source, in the recipe's order."""
+        return [self.stream(name, drop_last) for name in self.sizes]
 
-    def stream(self, task: str, drop_last: bool, batch_size: int | None = None) -> BatchStream:
-        size = batch_size or self.batch_sizes[task]
-        return BatchStream(task, self.sizes[task], size, drop_last, (self.seed, self.phase))
+    def stream(self, name: str, drop_last: bool, batch_size: int | None = None) -> BatchStream:
+        """Return the batches of a source, or of the rows that one of its tasks asks about."""
+        source = name if name in self.sizes else self.tasks[name]
+        rows = self.sizes[source] if name == source else self.askers[source][name]
+        return BatchStream(name, rows, batch_size or self.batch_sizes[source], drop_last, (self.seed, self.phase))
 
     def samples(self, take: int, draw: str, drop_last: bool) -> list[SampleStream]:
-        """Return a sample of `take` rows per task, drawn `once` or in each `epoch`."""
+        """Return a sample of `take` rows per source, drawn `once` or in each `epoch`."""
         seeds = (self.seed, self.phase)
         return [
-            SampleStream(task, size, min(take, size), self.batch_sizes[task], drop_last, draw, seeds)
-            for task, size in self.sizes.items()
+            SampleStream(name, size, min(take, size), self.batch_sizes[name], drop_last, draw, seeds)
+            for name, size in self.sizes.items()
         ]
 
 
@@ -73,9 +82,9 @@ class ScheduleOptions(Component):
     def segments(self, feed: Feed) -> list[Segment]:
         """Return the segments of a run, in order."""
 
-    def chosen(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Return the sizes of the data sets that this schedule uses, in the recipe's order."""
-        unknown = [task for task in self.tasks or () if task not in sizes]
+    def chosen(self, tasks: Collection[str]) -> list[str]:
+        """Return those of the tasks that this schedule trains, in the recipe's order."""
+        unknown = [task for task in self.tasks or () if task not in tasks]
         if unknown:
-            raise UserError(f"schedule.tasks: found {unknown[0]!r}, expected some of {', '.join(sizes)}")
-        return {task: size for task, size in sizes.items() if self.tasks is None or task in self.tasks}
+            raise UserError(f"schedule.tasks: found {unknown[0]!r}, expected some of {', '.join(tasks)}")
+        return [task for task in tasks if self.tasks is None or task in self.tasks]

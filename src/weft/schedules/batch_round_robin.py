@@ -27,4 +27,4 @@ def round_robin(streams: list[BatchStream], rounds: int, epochs: int) -> list[Se
 
 def _one_of_each(streams: list[BatchStream], start: int, i: int) -> Round:
     """Return batch number `start + i` of every stream."""
-    return [(stream.task, stream.batch(start + i)) for stream in streams]
+    return [(stream.source, stream.batch(start + i)) for stream in streams]

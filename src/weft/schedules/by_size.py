@@ -70,7 +70,7 @@ class _Draws:
         tasks = self._tasks(epoch)
         stream = self.streams[tasks[i]]
         earlier = self._before(epoch)[tasks[i]] + int((tasks[:i] == tasks[i]).sum())
-        return [(stream.task, stream.batch(earlier))]
+        return [(stream.source, stream.batch(earlier))]
 
     def _draw(self, epoch: int) -> NDArray[np.int64]:
         sizes = np.array([stream.per_pass for stream in self.streams], dtype=np.float64)

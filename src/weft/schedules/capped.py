@@ -28,4 +28,4 @@ class CappedConfig(ScheduleOptions):
 
 
 def _alone(sample: SampleStream, epoch: int, i: int) -> Round:
-    return [(sample.task, sample.batch(epoch, i))]
+    return [(sample.source, sample.batch(epoch, i))]

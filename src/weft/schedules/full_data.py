@@ -21,7 +21,7 @@ class FullDataConfig(ScheduleOptions):
         rounds = feed.stream(largest, self.drop_last).per_pass
         batches = ceil(feed.sizes[largest] / feed.batch_sizes[largest])
         streams = []
-        for task, size in feed.sizes.items():
-            own = feed.batch_sizes[task] if task == largest else max(1, round(size / batches))
-            streams.append(feed.stream(task, self.drop_last, own))
+        for name, size in feed.sizes.items():
+            own = feed.batch_sizes[name] if name == largest else max(1, round(size / batches))
+            streams.append(feed.stream(name, self.drop_last, own))
         return round_robin(streams, rounds, feed.epochs)

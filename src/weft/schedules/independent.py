@@ -27,4 +27,4 @@ def whole_pass(stream: BatchStream, number: int, *, ends_epoch: bool) -> Segment
 
 
 def _alone(stream: BatchStream, start: int, i: int) -> Round:
-    return [(stream.task, stream.batch(start + i))]
+    return [(stream.source, stream.batch(start + i))]

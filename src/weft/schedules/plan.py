@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate as running_totals
 from math import ceil
 
-from weft.foundation.values import Part, Window
+from weft.foundation.values import Window
 from weft.schedules.base import Segment
+from weft.schedules.sources import SourceRows
 
 
 class Plan(ABC):
@@ -39,9 +40,14 @@ class Plan(ABC):
 
 
 class SegmentPlan(Plan):
-    """A plan from consecutive phases, each a list of segments; a window is `accumulate` rounds."""
+    """A plan from consecutive phases, each a list of segments; a window is `accumulate` rounds.
 
-    def __init__(self, phases: Sequence[Sequence[Segment]], accumulate: int) -> None:
+    A round has rows of sources. Each task of a source gets those that it asks about.
+    """
+
+    def __init__(self, phases: Sequence[Sequence[Segment]], accumulate: int, sources: Iterable[SourceRows]) -> None:
+        """`sources` has every source that a round names."""
+        self.sources = {source.name: source for source in sources}
         self.accumulate = accumulate
         self.segments = [segment for phase in phases for segment in phase]
         counts = [ceil(segment.rounds / accumulate) for segment in self.segments]
@@ -59,7 +65,10 @@ class SegmentPlan(Plan):
         first = (step - (self.ends[number - 1] if number else 0)) * self.accumulate
         last = min(first + self.accumulate, segment.rounds)
         parts = [
-            Part(task, micro, rows) for micro, i in enumerate(range(first, last)) for task, rows in segment.round(i)
+            part
+            for micro, i in enumerate(range(first, last))
+            for name, rows in segment.round(i)
+            for part in self.sources[name].parts(micro, rows)
         ]
         return Window(step, tuple(parts))
 

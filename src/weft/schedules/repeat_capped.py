@@ -24,4 +24,4 @@ class RepeatCappedConfig(ScheduleOptions):
 
 
 def _round(turns: list[tuple[BatchStream, int]], epoch: int, i: int) -> Round:
-    return [(stream.task, stream.batch(epoch * most + i)) for stream, most in turns if i < most]
+    return [(stream.source, stream.batch(epoch * most + i)) for stream, most in turns if i < most]

@@ -22,7 +22,7 @@ class SampledConfig(ScheduleOptions):
         rounds = max((stream.per_pass for stream in small), default=largest.per_pass)
         take = min(rounds * largest.batch_size, largest.size)
         seeds = (feed.seed, feed.phase)
-        sample = SampleStream(largest.task, largest.size, take, largest.batch_size, self.drop_last, "epoch", seeds)
+        sample = SampleStream(largest.source, largest.size, take, largest.batch_size, self.drop_last, "epoch", seeds)
         return [
             Segment(rounds, partial(_round, streams, sample, epoch), ends_epoch=True) for epoch in range(feed.epochs)
         ]
@@ -31,8 +31,8 @@ class SampledConfig(ScheduleOptions):
 def _round(streams: list[BatchStream], sample: SampleStream, epoch: int, i: int) -> Round:
     batches = []
     for stream in streams:
-        if stream.task == sample.task:
-            batches.append((stream.task, sample.batch(epoch, i)))
+        if stream.source == sample.source:
+            batches.append((stream.source, sample.batch(epoch, i)))
         elif i < stream.per_pass:
-            batches.append((stream.task, stream.batch(epoch * stream.per_pass + i)))
+            batches.append((stream.source, stream.batch(epoch * stream.per_pass + i)))
     return batches

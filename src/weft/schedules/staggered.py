@@ -16,14 +16,14 @@ class StaggeredConfig(ScheduleOptions):
 
     name: Literal["staggered"] = "staggered"
     first: str | None = None
-    """Task of the first epochs. Defaults to the task with the most rows."""
+    """Task of the first epochs. Defaults to the task with the most rows, with all tasks that read the same rows."""
     first_epochs: int = Field(default=2, ge=1)
     """Number of epochs of that task alone."""
 
     def segments(self, feed: Feed) -> list[Segment]:
         first = self.first or max(feed.sizes, key=feed.sizes.__getitem__)
-        if first not in feed.sizes:
-            raise UserError(f"schedule.first: found {first!r}, expected one of {', '.join(feed.sizes)}")
+        if self.first is not None and first not in feed.tasks:
+            raise UserError(f"schedule.first: found {first!r}, expected one of {', '.join(feed.tasks)}")
         ahead = self.first_epochs * feed.times
         if ahead >= feed.epochs:
             raise UserError(

@@ -1,4 +1,4 @@
-"""Shuffled batches of one task; a batch is a function of its number and the seeds."""
+"""Shuffled batches of one source; a batch is a function of its number and the seeds."""
 
 from functools import lru_cache
 from math import ceil
@@ -18,8 +18,8 @@ def batches_in(rows: int, batch_size: int, drop_last: bool) -> int:
 class BatchStream:
     """Repeated passes over a data set, each shuffled differently. Random access: batch k needs no earlier batch."""
 
-    def __init__(self, task: str, size: int, batch_size: int, drop_last: bool, seeds: Seeds) -> None:
-        self.task = task
+    def __init__(self, source: str, size: int, batch_size: int, drop_last: bool, seeds: Seeds) -> None:
+        self.source = source
         self.size = size
         self.batch_size = batch_size
         self.per_pass = batches_in(size, batch_size, drop_last)
@@ -33,16 +33,16 @@ class BatchStream:
 
     def _permutation(self, done: int) -> Rows:
         seed, phase = self.seeds
-        return generator(seed, phase, self.task, "order", done).permutation(self.size)
+        return generator(seed, phase, self.source, "order", done).permutation(self.size)
 
 
 class SampleStream:
     """A sample of a data set per epoch, in shuffled batches: drawn once, or in each epoch."""
 
     def __init__(
-        self, task: str, size: int, take: int, batch_size: int, drop_last: bool, draw: str, seeds: Seeds
+        self, source: str, size: int, take: int, batch_size: int, drop_last: bool, draw: str, seeds: Seeds
     ) -> None:
-        self.task = task
+        self.source = source
         self.size = size
         self.take = take
         self.batch_size = batch_size
@@ -57,5 +57,5 @@ class SampleStream:
     def _shuffled(self, epoch: int) -> Rows:
         seed, phase = self.seeds
         drawn = 0 if self.draw == "once" else epoch
-        part = generator(seed, phase, self.task, "sample", drawn).permutation(self.size)[: self.take]
-        return generator(seed, phase, self.task, "order", epoch).permutation(part)
+        part = generator(seed, phase, self.source, "sample", drawn).permutation(self.size)[: self.take]
+        return generator(seed, phase, self.source, "order", epoch).permutation(part)

@@ -2,7 +2,7 @@
 
 import copy
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from weft.build import assemble
 from weft.foundation.atomic import sha256
 from weft.foundation.content import Content, put, remove
 from weft.foundation.errors import UserError
+from weft.foundation.values import Part
 from weft.kinds.metrics import choose_metrics
 from weft.recipes.assembly import Assembly
-from weft.recipes.check import duration, estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.check import BodyTokens, duration, estimate_scoring, estimate_seconds, times_seen
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
 from weft.study.format import Arm, FoundStudy, Study, StudyBudget
@@ -159,14 +160,13 @@ def _plan_arm(
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
-    dev = [task.dev for task in made.data.values()]
     return PlannedArm(
         name=name,
         recipe=recipe,
         steps=steps,
         train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
-        training=estimate_seconds(made.network, made.plan, tokens_per_row(made)),
-        scoring=estimate_scoring(made.network, dev),
+        training=estimate_seconds(made.network, made.plan, BodyTokens.of(made)),
+        scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={
@@ -201,23 +201,23 @@ def steps_of(recipe: Recipe, budget: StudyBudget, device: str = "auto", trust_co
     if budget.steps is not None:
         return budget.steps
     made = assemble(recipe, device=device, trust_code=trust_code)
-    weights = tokens_per_row(made) if budget.tokens is not None else dict.fromkeys(recipe.tasks, 1.0)
     amount = budget.tokens or budget.examples
     assert amount is not None, "a budget has one unit"
-    return max(1, round(amount / per_step(made, weights)))
+    count = BodyTokens.of(made).of_parts if budget.tokens is not None else _rows
+    return max(1, round(amount / per_step(made, count)))
 
 
-def per_step(made: Assembly, weights: dict[str, float]) -> float:
-    """Return the mean over windows of the weighted sum of their rows, with one weight per task."""
+def per_step(made: Assembly, count: Callable[[Sequence[Part]], float]) -> float:
+    """Return the mean over windows of what `count` finds in their parts."""
     plan = made.plan
     steps = np.unique(np.linspace(0, plan.steps - 1, min(plan.steps, SAMPLED)).astype(int))
     windows = [plan.window(int(step)) for step in steps]
-    return float(np.mean([sum(window.count(task) * weights[task] for task in window.tasks) for window in windows]))
+    return float(np.mean([count(window.parts) for window in windows]))
 
 
-def tokens_per_row(made: Assembly) -> dict[str, float]:
-    """Return the mean number of tokens per train row of each task."""
-    return {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
+def _rows(parts: Sequence[Part]) -> float:
+    """Number of examples: a row counts for every task that asks about it."""
+    return sum(len(part.rows) for part in parts)
 
 
 def _check_rows(study: Study, arms: dict[str, PlannedArm]) -> None:

@@ -1,5 +1,6 @@
 """The modules of one task on top of the shared body."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -66,12 +67,12 @@ class Task(nn.Module):
         """the primary metric, which counts in the overall score"""
         return self.metrics[0]
 
-    def vectors(self, hidden: tuple[Tensor, ...], encoded: Encoded) -> Tensor:
+    def vectors(self, hidden: Sequence[Tensor], encoded: Encoded) -> Tensor:
         """[n, width] pooled vectors from the hidden states of all layers; [t, width] if the pooling keeps tokens"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
         return pooled
 
-    def padded_vectors(self, hidden: tuple[Tensor, ...], mask: Tensor) -> Tensor:
+    def padded_vectors(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
         """[n, width] pooled vectors from padded hidden states, for export"""
         pooled: Tensor = self.pooling.padded(self.layer(hidden), mask)
         return pooled
@@ -90,7 +91,7 @@ class Task(nn.Module):
         return losses if self.class_weights is None else losses * self.class_weights[target]
 
     def forward(
-        self, hidden: list[tuple[Tensor, ...]], texts: tuple[Encoded, ...], words: Words | None = None
+        self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...], words: Words | None = None
     ) -> Tensor:
         """[n, k], or [u, k] for labels of words; `hidden` and `texts` have one entry, or two for a bi reading."""
         vectors = [self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)]

@@ -6,6 +6,7 @@ from itertools import pairwise
 from weft.foundation.values import Window
 from weft.schedules.base import Feed, ScheduleOptions
 from weft.schedules.plan import SegmentPlan
+from weft.schedules.sources import separate
 from weft.testing.configs import check_config, require
 
 SIZES = ((12, 5, 30), (1, 40, 7), (8, 8, 8))
@@ -21,7 +22,8 @@ def check_schedule(config: ScheduleOptions, tasks: Sequence[str] = ("a", "b", "c
     for sizes, batches in zip(SIZES, BATCHES, strict=True):
         for number in range(1, len(tasks) + 1) if config.tasks is None else [len(tasks)]:
             names = tasks[:number]
-            chosen = config.chosen(dict(zip(names, sizes, strict=False)))
+            rows = dict(zip(names, sizes, strict=False))
+            chosen = {name: rows[name] for name in config.chosen(names)}
             feed = Feed(chosen, dict(zip(names, batches, strict=False)), epochs=3, seed=7)
             for accumulate in (1, 3):
                 check_plan(config, feed, accumulate)
@@ -29,7 +31,7 @@ def check_schedule(config: ScheduleOptions, tasks: Sequence[str] = ("a", "b", "c
 
 def check_plan(config: ScheduleOptions, feed: Feed, accumulate: int) -> SegmentPlan:
     """Check that a window depends only on its number and contains existing rows. Returns the plan."""
-    plan, again = (SegmentPlan([config.segments(feed)], accumulate) for _ in range(2))
+    plan, again = (SegmentPlan([config.segments(feed)], accumulate, separate(feed.sizes)) for _ in range(2))
     where = f"{type(config).__name__} on {dict(feed.sizes)} rows"
     forwards = [_read(again.window(step)) for step in range(again.steps)]
     for step in reversed(range(plan.steps)):  # windows of a second plan, read in reverse order, must be the same

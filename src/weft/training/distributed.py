@@ -19,7 +19,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from weft.foundation.errors import LostProcess, RunError, ToldElsewhere, UserError
-from weft.foundation.values import Part, Window
+from weft.foundation.values import Window
 
 START = timedelta(minutes=10)
 """timeout for all processes to join"""
@@ -218,8 +218,11 @@ def _placed(kind: str) -> tuple[int, int]:
 
 
 def share_of(window: Window, rank: int, count: int) -> Window:
-    """Take every `count`-th row of each part, starting at row `rank`; parts without rows are left out."""
-    parts = [Part(part.task, part.micro, part.rows[rank::count]) for part in window.parts]
+    """Take every `count`-th row that was drawn, starting at row `rank`; parts without rows are left out.
+
+    All tasks that ask about a row of a source have it in the same process, where it goes through the body once.
+    """
+    parts = [part.only(part.places % count == rank) for part in window.parts]
     return Window(window.step, tuple(part for part in parts if len(part.rows)))
 
 

@@ -13,7 +13,7 @@ from weft.data.dataset import Dataset
 from weft.foundation.config import Config
 from weft.foundation.errors import RunError
 from weft.foundation.randomness import derive, seeded
-from weft.foundation.values import Batch, Encoded, Part, Window
+from weft.foundation.values import Batch, DistinctTexts, Part, Window
 from weft.penalties.base import OutputPenalty, WeightPenalty
 from weft.tasks.network import Network
 from weft.training.distributed import SOLO, Processes
@@ -34,7 +34,7 @@ class StepReport:
     terms: dict[str, float]
     """the weighted regularizer term of each task that has one, averaged over its rows in the window"""
     tokens: int
-    """tokens processed"""
+    """tokens that went through the body; a sequence that several tasks share counts once"""
     norm: float
     """norm of the gradient, before clipping"""
     slopes: dict[str, float]
@@ -184,16 +184,20 @@ class Step:
 
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Totals) -> None:
         """Run one forward and backward pass; add its losses, terms and tokens to `totals`."""
-        batches = [self.ahead.batch(window.step, part).to(self.device) for part in parts]
+        batches = [self.ahead.batch(window.step, part) for part in parts]
+        distinct = DistinctTexts.of([batch.texts for batch in batches]).to(self.device)
+        batches = [batch.to(self.device) for batch in batches]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
-            embedded, outputs = self._forward(self.network, batches, place)
+            embedded, outputs = self._forward(self.network, distinct, batches, place)
             losses = [
                 self.network.task(batch.task).losses(output, batch.target, batch.words)
                 for batch, output in zip(batches, outputs, strict=True)
             ]
-            terms = [self._regularize(batches[0], place, embedded, outputs[0])] if self._is_regularized(parts) else []
-            penalty = self._penalize_outputs(window, batches, place, outputs)
+            terms = []
+            if self._is_regularized(parts):
+                terms.append(self._regularize(batches[0], distinct, place, embedded, outputs[0]))
+            penalty = self._penalize_outputs(window, distinct, batches, place, outputs)
         shares = self._shares(window, batches, losses)
         extra = self._shares(window, batches[: len(terms)], terms)
         loss = ((shares + extra) * slopes).sum() + penalty
@@ -201,15 +205,16 @@ class Step:
             self.scaler.scale(loss).backward()
         totals.losses += shares.detach()
         totals.terms += extra.detach()
-        totals.tokens += sum(len(text.ids) for batch in batches for text in batch.texts)
+        totals.tokens += len(distinct.encoded.ids)
 
-    def _forward(self, network: Network, batches: list[Batch], place: Place) -> tuple[Tensor, list[Tensor]]:
+    def _forward(
+        self, network: Network, distinct: DistinctTexts, batches: list[Batch], place: Place
+    ) -> tuple[Tensor, list[Tensor]]:
         """Return embeddings and outputs; the dropout masks depend only on `place`, not on the network."""
-        encoded = Encoded.join([text for batch in batches for text in batch.texts])
         with seeded(self.seed, *place, "embedding dropout"):
-            embedded = network.body.embed(encoded)
+            embedded = network.body.embed(distinct.encoded)
         with seeded(self.seed, *place, "dropout", 0):
-            return embedded, network.outputs(embedded, encoded, batches)
+            return embedded, network.outputs(embedded, distinct, batches)
 
     def _is_logged(self, window: Window) -> bool:
         every = self.log.conflicts_every
@@ -244,26 +249,29 @@ class Step:
         """Whether a pass over these parts has a regularizer's term; its task is then the only one in the pass."""
         return self.network.task(parts[0].task).regularizer is not None
 
-    def _regularize(self, batch: Batch, place: Place, embedded: Tensor, output: Tensor) -> Tensor:
+    def _regularize(
+        self, batch: Batch, distinct: DistinctTexts, place: Place, embedded: Tensor, output: Tensor
+    ) -> Tensor:
         """[n] compute the regularizer's term of each row of a task."""
         task = self.network.task(batch.task)
         assert task.regularizer is not None
-        encoded = Encoded.join(batch.texts)
 
         def run(embedded: Tensor, draw: int) -> Tensor:
             with seeded(self.seed, *place, "dropout", draw):
-                return self.network.outputs(embedded, encoded, [batch])[0]
+                return self.network.outputs(embedded, distinct, [batch])[0]
 
         with seeded(self.seed, *place, "regularizer"):
             term: Tensor = task.regularizer(run, embedded, output, task.divergence.of(batch.words))
         return term
 
-    def _penalize_outputs(self, window: Window, batches: list[Batch], place: Place, outputs: list[Tensor]) -> Tensor:
+    def _penalize_outputs(
+        self, window: Window, distinct: DistinctTexts, batches: list[Batch], place: Place, outputs: list[Tensor]
+    ) -> Tensor:
         """Compute the contribution of these rows to the output penalties, which compare with an earlier model."""
         total = next(self.network.parameters()).new_zeros(())
         for penalty in self.on_outputs:
             with torch.no_grad():
-                _, earlier = self._forward(penalty.earlier(self.network), batches, place)
+                _, earlier = self._forward(penalty.earlier(self.network), distinct, batches, place)
             distances = [
                 penalty(output, before, self.network.task(batch.task).divergence.of(batch.words))
                 for batch, output, before in zip(batches, outputs, earlier, strict=True)

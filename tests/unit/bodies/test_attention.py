@@ -40,6 +40,27 @@ def test_equals_attention_one_by_one(lengths: list[int]) -> None:
     torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("is_biased", [False, True])
+def test_the_fused_kernel_for_long_texts_gives_the_same(is_biased: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both paths on the same lengths, with a window as a bias and without."""
+    lengths = [3, 9, 3, 12]
+    groups = Groups(_encoded(lengths), HEADS)
+    qkv = torch.randn(sum(lengths), 3 * WIDTH, dtype=torch.float64, requires_grad=True)
+    weights = torch.randn(sum(lengths), WIDTH, dtype=torch.float64)
+
+    def window(number: int, queries: Tensor, _keys: Tensor) -> Tensor:
+        places = torch.arange(queries.shape[2], dtype=torch.float64)
+        return torch.zeros(1, dtype=torch.float64).masked_fill((places[:, None] - places).abs() > 2, float("-inf"))
+
+    results = []
+    for long in (512, 12):
+        monkeypatch.setattr("weft.bodies.attention.LONG", long)
+        context = attention(qkv, groups, 0.0, window if is_biased else None)
+        results.append((context, *torch.autograd.grad((context * weights).sum(), qkv)))
+    for explicit, fused in zip(*results, strict=True):
+        torch.testing.assert_close(explicit, fused, rtol=0, atol=1e-12)
+
+
 def test_gradients_with_dropout_are_those_of_the_same_mask() -> None:
     groups = Groups(_encoded([2, 4, 2, 3]), HEADS)
     qkv = torch.randn(11, 3 * WIDTH, dtype=torch.float64, requires_grad=True)

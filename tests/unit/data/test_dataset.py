@@ -5,7 +5,8 @@ import pytest
 
 from tests.tiny import recipe
 from weft.build import read_data
-from weft.data import dataset
+from weft.data import sources
+from weft.data.sources import find_sources
 from weft.data.tokenizer import Tokenizer
 
 
@@ -13,11 +14,12 @@ from weft.data.tokenizer import Tokenizer
 def test_parts_hold_every_row_once_and_are_spread_over_the_set(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
-    monkeypatch.setattr(dataset, "PART", part)
+    monkeypatch.setattr(sources, "PART", part)
     for task in read_data(recipe(tiny), Tokenizer.load(tiny / "body")).values():
         rows = len(task.dev)
         seen = np.zeros(rows, dtype=int)
-        for where, sequences in task.dev.parts():
+        (source,) = find_sources({"one": task.dev})
+        for where, sequences in source.parts():
             numbers = np.arange(rows)[where]
             seen[where] += 1
             assert len(numbers) == len(sequences) <= part

@@ -4,16 +4,18 @@ import numpy as np
 import pytest
 
 from tests.tiny import write_rows
-from weft.data.labels import FlagColumns, LabelColumn, find_labels
+from weft.data.labels import FlagColumns, LabelColumn, OnBlank, find_labels
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import tokenize_file
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
 
 
-def labelled(tiny: Path, folder: Path, labels: list[object], label_map: dict[str, str] | None = None) -> LabelColumn:
+def labelled(
+    tiny: Path, folder: Path, labels: list[object], label_map: dict[str, str] | None = None, on_blank: OnBlank = None
+) -> LabelColumn:
     path = write_rows(folder / "rows.tsv", [{"text": f"a {i}", "label": label} for i, label in enumerate(labels)])
-    return LabelColumn(tokenize_file(path, ["text"], Tokenizer.load(tiny / "body")), "label", label_map)
+    return LabelColumn(tokenize_file(path, ["text"], Tokenizer.load(tiny / "body")), "label", label_map, on_blank)
 
 
 def targets(column: LabelColumn, labels: Labels, skip: bool = False) -> list[object]:
@@ -80,8 +82,8 @@ def test_bad_cells_of_columns_of_0_and_1(tiny: Path, tmp_path: Path) -> None:
         targets(column, labels)
     assert "rows.tsv:3: column 'toxic' has the label '2', expected 0 or 1" in str(error.value)
     assert "rows.tsv:4: column 'spam' has no label, expected 0 or 1" in str(error.value)
-    found, rows = column.targets(labels, skip_bad_rows=True)
-    assert (found.tolist(), rows.tolist()) == ([[1, 0], [0, 1]], [0, 3])
+    found, rows, blank = column.targets(labels, skip_bad_rows=True)
+    assert (found.tolist(), rows.tolist(), blank) == ([[1, 0], [0, 1]], [0, 3], 0)
 
 
 def test_a_label_map_renames_columns_of_0_and_1(tiny: Path, tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_a_seen_range_does_not_bind_other_files(tiny: Path, tmp_path: Path) -> N
 
 
 def test_bad_labels_are_named_by_line(tiny: Path, tmp_path: Path) -> None:
-    column = labelled(tiny, tmp_path, ["good", "goof", "bad", ""])
+    column = labelled(tiny, tmp_path, ["good", "goof", "bad", ""], on_blank="error")
     with pytest.raises(UserError) as error:
         targets(column, Labels("classification", ("bad", "good")))
     place = column.file.source
@@ -126,8 +128,8 @@ def test_bad_labels_are_named_by_line(tiny: Path, tmp_path: Path) -> None:
 
 def test_bad_labels_can_be_skipped(tiny: Path, tmp_path: Path) -> None:
     column = labelled(tiny, tmp_path, ["good", "goof", "bad", ""])
-    found, rows = column.targets(Labels("classification", ("bad", "good")), skip_bad_rows=True)
-    assert (found.tolist(), rows.tolist()) == ([1, 0], [0, 2])
+    found, rows, blank = column.targets(Labels("classification", ("bad", "good")), skip_bad_rows=True)
+    assert (found.tolist(), rows.tolist(), blank) == ([1, 0], [0, 2], 1)
     with pytest.raises(UserError, match="no row has a usable label"):
         column.targets(Labels("classification", ("x", "y")), skip_bad_rows=True)
 
@@ -143,3 +145,47 @@ def test_a_number_out_of_range(tiny: Path, tmp_path: Path, bad: str) -> None:
 def test_one_class_is_not_enough(tiny: Path, tmp_path: Path, kind: str) -> None:
     with pytest.raises(UserError, match="at least two"):
         find_labels(kind, labelled(tiny, tmp_path, ["1", "1.0"]), None, None, True)  # type: ignore[arg-type]
+
+
+def test_a_blank_label_is_not_asked(tiny: Path, tmp_path: Path) -> None:
+    labels = Labels("classification", ("bad", "good"))
+    column = labelled(tiny, tmp_path, ["good", "", "  ", "bad", "n/a"], {"n/a": ""})
+    found, rows, blank = column.targets(labels, skip_bad_rows=False)
+    assert (found.tolist(), rows.tolist(), blank) == ([1, 0], [0, 3], 3)
+    assert find_labels("classification", column, None, None, True).names == ("bad", "good")
+    for skip in (False, True):  # `on_bad_rows` does not overrule it
+        with pytest.raises(UserError, match=r":3: column 'label' has no label, expected one of bad, good"):
+            labelled(tiny, tmp_path, ["good", "", "bad"], on_blank="error").targets(labels, skip_bad_rows=skip)
+    numbers = labelled(tiny, tmp_path / "numbers", ["1", "", "3"])
+    assert targets(numbers, find_labels("regression", numbers, None, None, True)) == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["classification", "ordinal", "multilabel", "regression"])
+def test_a_column_without_any_label_is_an_error(tiny: Path, tmp_path: Path, kind: str) -> None:
+    column = labelled(tiny, tmp_path, ["", " "], on_blank="skip")
+    with pytest.raises(UserError, match="rows.tsv: column 'label' has 0 distinct"):
+        find_labels(kind, column, None, None, True)
+    declared = Labels(kind, () if kind == "regression" else ("a", "b"))
+    with pytest.raises(UserError, match="no row has a usable label in column 'label'"):
+        column.targets(declared, skip_bad_rows=False)
+
+
+def test_no_label_applies_or_nobody_asked(tiny: Path, tmp_path: Path) -> None:
+    """A blank multilabel cell is a label, unless the recipe has a rule for blank cells; `[]` always is one."""
+    labels = Labels("multilabel", ("plot", "sound"))
+    cells: list[object] = ["plot", "", "[]"]
+    plain = labelled(tiny, tmp_path, cells).targets(labels, skip_bad_rows=False)
+    assert (plain[0].tolist(), plain[1].tolist(), plain[2]) == ([[1, 0], [0, 0], [0, 0]], [0, 1, 2], 0)
+    asked = labelled(tiny, tmp_path, cells, on_blank="skip").targets(labels, skip_bad_rows=False)
+    assert (asked[0].tolist(), asked[1].tolist(), asked[2]) == ([[1, 0], [0, 0]], [0, 2], 1)
+    with pytest.raises(UserError, match=r":3: column 'label' has no label, expected any of plot, sound"):
+        targets(labelled(tiny, tmp_path, cells, on_blank="error"), labels)
+
+
+def test_a_row_of_blank_flags_is_not_asked(tiny: Path, tmp_path: Path) -> None:
+    column = flagged(tiny, tmp_path, [(1, 0), ("", ""), (0, 1)])
+    labels = find_labels("multilabel", column, None, None, True)
+    found, rows, blank = column.targets(labels, skip_bad_rows=False)
+    assert (found.tolist(), rows.tolist(), blank) == ([[1, 0], [0, 1]], [0, 2], 1)
+    with pytest.raises(UserError, match=r":3: column 'spam' has no label, expected 0 or 1"):
+        targets(flagged(tiny, tmp_path, [(1, 0), (1, ""), (0, 1)]), labels)

@@ -49,7 +49,7 @@ def test_many_questions_at_once(model: weft.Model) -> None:
 
 def test_equal_sequences_are_encoded_once(model: weft.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """One text for two tasks of a reading is one sequence for the body."""
-    from weft.inference import joint, onnx_engine
+    from weft.inference import onnx_engine, passes
 
     seen: list[int] = []
 
@@ -57,8 +57,8 @@ def test_equal_sequences_are_encoded_once(model: weft.Model, monkeypatch: pytest
         seen.append(len(sequences))
         return by_length(sequences, *rest)
 
-    by_length = joint.by_length
-    for module in (joint, onnx_engine):
+    by_length = passes.by_length
+    for module in (passes, onnx_engine):
         monkeypatch.setattr(module, "by_length", watched)
     asks = [Ask(task, model.rows(task, TEXTS[:3])) for task in ("mood", "bad")]
     asks.append(Ask("mood", asks[0].rows, vectors=True))

@@ -6,7 +6,8 @@ import torch
 
 from tests.tiny import recipe
 from weft.build import read_data
-from weft.data import dataset
+from weft.data import sources
+from weft.data.sources import find_sources
 from weft.data.tokenizer import Tokenizer
 from weft.inference import passes
 from weft.inference.passes import answers, by_length, run_over
@@ -42,9 +43,10 @@ def test_a_set_in_parts_is_the_set(tiny: Path, monkeypatch: pytest.MonkeyPatch) 
     data = read_data(recipe(tiny), Tokenizer.load(tiny / "body"))
     network = build_network(recipe(tiny), {name: d.labels for name, d in data.items()}, tiny / "body")
     for task in data.values():
-        whole = run_over(network, task.dev, torch.device("cpu"))
-        monkeypatch.setattr(dataset, "PART", 5)
-        parts = run_over(network, task.dev, torch.device("cpu"))
+        (source,) = find_sources({task.dev.task: task.dev})
+        whole = run_over(network, source, torch.device("cpu"))[task.dev.task]
+        monkeypatch.setattr(sources, "PART", 5)
+        parts = run_over(network, source, torch.device("cpu"))[task.dev.task]
         monkeypatch.undo()
         np.testing.assert_allclose(parts.predictions, whole.predictions, atol=1e-6)
         assert parts.loss == pytest.approx(whole.loss, abs=1e-6)

@@ -123,3 +123,32 @@ def test_names_of_tasks_are_each_given_once(tmp_path: Path) -> None:
     lines = [f"{text}\t{['a', 'b', 'c'][i % 3]}\t{['d', 'e'][i % 2]}" for i, (text, _) in enumerate(rows(1))]
     path = write(tmp_path / "a.tsv", "text\tlabel é\tlabel ü", lines)
     assert list(proposal(path).tasks) == ["a-label", "a-label-2"]
+
+
+def test_several_labels_with_blanks_are_one_source(tmp_path: Path) -> None:
+    """Blank labels are not asked; they are no bad rows, which all tasks of a file skip alike."""
+    lines = [
+        f"{text}\t{['', 'low', 'high'][i % 3]}\t{i % 5 or ''}\t{['', '[]', 'sea;food'][i % 3]}"
+        for i, (text, _) in enumerate(rows(1))
+    ]
+    path = write(tmp_path / "a.tsv", "text\tlabel\tstars\ttags", lines)
+    written = propose([path], tmp_path / "mine.toml", as_proposed)
+    tasks = parse_recipe(tomllib.loads(written), "mine.toml").tasks
+    assert {name: (task.kind, task.data.on_blank, task.data.on_bad_rows) for name, task in tasks.items()} == {
+        "a-label": ("classification", "skip", "stop"),
+        "a-stars": ("ordinal", "skip", "stop"),
+        "a-tags": (
+            "multilabel",
+            "skip",
+            "stop",
+        ),  # where no label applies, the column has []
+    }
+    assert "20 of 60 rows have no label: this task does not ask about them" in written
+    assert "read the same texts and are one source" in written
+    assert len({task.batch_size for task in tasks.values()}) == 1
+
+
+def test_unreadable_rows_are_skipped_by_all_tasks_of_a_file(tmp_path: Path) -> None:
+    lines = [f"{text if i else ''}\t{['low', 'high'][i % 2]}\t{i % 5}" for i, (text, _) in enumerate(rows(1))]
+    tasks = proposal(write(tmp_path / "a.tsv", "text\tlabel\tstars", lines)).tasks
+    assert [task.data.on_bad_rows for task in tasks.values()] == ["skip", "skip"]

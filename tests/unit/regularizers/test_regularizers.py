@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tests.tiny import recipe_content
 from weft.build import assemble
+from weft.foundation.values import DistinctTexts
 from weft.kinds.labels import Labels
 from weft.recipes.assembly import Assembly
 from weft.recipes.recipe import parse_recipe
@@ -111,7 +112,7 @@ def test_the_inner_step_leaves_no_gradient_on_any_weight(tiny: Path) -> None:
     embedded = network.body.embed(batch.texts[0]).detach()
 
     def run(states: Tensor, draw: int) -> Tensor:
-        return network.outputs(states, batch.texts[0], [batch])[0]
+        return network.outputs(states, DistinctTexts.of([batch.texts]), [batch])[0]
 
     task = network.task("sentiment")
     smart = task.regularizer
@@ -157,7 +158,7 @@ def ascended(assembly: Assembly, projection: str) -> tuple[float, float]:
     embedded = network.body.embed(batch.texts[0]).detach()
 
     def run(states: Tensor, draw: int) -> Tensor:
-        return network.outputs(states, batch.texts[0], [batch])[0]
+        return network.outputs(states, DistinctTexts.of([batch.texts]), [batch])[0]
 
     smart = SmartConfig(projection=projection).build()  # type: ignore[arg-type]
     torch.manual_seed(4)

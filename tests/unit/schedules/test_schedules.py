@@ -16,6 +16,7 @@ from weft.schedules.by_size import AnnealedConfig, ProportionalConfig, SquareRoo
 from weft.schedules.plan import Plan, SegmentPlan, Stretched
 from weft.schedules.repeat_capped import RepeatCappedConfig
 from weft.schedules.sequential import SequentialConfig
+from weft.schedules.sources import separate
 from weft.schedules.staggered import StaggeredConfig
 from weft.testing.schedules import check_plan
 
@@ -41,7 +42,7 @@ def config(name: str) -> ScheduleOptions:
 
 
 def plan_of(name: str, feed: Feed, accumulate: int = 1) -> SegmentPlan:
-    return SegmentPlan([config(name).segments(feed)], accumulate)  # type: ignore[attr-defined]
+    return SegmentPlan([config(name).segments(feed)], accumulate, separate(feed.sizes))  # type: ignore[attr-defined]
 
 
 def batches(feed: Feed, task: str) -> int:
@@ -96,7 +97,7 @@ def test_accumulation_only_regroups(name: str, feed: Feed) -> None:
 @given(feed=feeds)
 def test_sequential(feed: Feed) -> None:
     order = tuple(reversed(list(feed.sizes)))
-    plan = SegmentPlan([SequentialConfig(order=order).segments(feed)], 2)
+    plan = SegmentPlan([SequentialConfig(order=order).segments(feed)], 2, separate(feed.sizes))
     tasks = [plan.window(step).tasks for step in range(plan.steps)]
     assert all(len(window) == 1 for window in tasks)
     assert list(dict.fromkeys(tasks)) == [(task,) for task in order]
@@ -125,11 +126,21 @@ def test_batch_round_robin(feed: Feed) -> None:
     assert all(is_even(counts) for counts in in_all(plan, feed).values())
 
 
+@given(feed=feeds)
+def test_alternating_takes_the_batches_of_batch_round_robin_one_at_a_time(feed: Feed) -> None:
+    alternating, together = plan_of("alternating", feed), plan_of("batch-round-robin", feed)
+    assert by_epoch(alternating) == by_epoch(together)
+    windows = [alternating.window(step) for step in range(alternating.steps)]
+    assert [window.tasks for window in windows] == [(task,) for task in feed.sizes] * together.steps
+    expected = [part.rows.tolist() for step in range(together.steps) for part in together.window(step).parts]
+    assert [part.rows.tolist() for window in windows for part in window.parts] == expected
+
+
 @pytest.mark.parametrize("name", ["balanced", "capped"])
 @pytest.mark.parametrize("draw", ["once", "epoch"])
 @given(feed=feeds)
 def test_balanced_and_capped(name: str, draw: str, feed: Feed) -> None:
-    plan = SegmentPlan([SCHEDULES[name](draw=draw).segments(feed)], 1)  # type: ignore[attr-defined,call-arg]
+    plan = SegmentPlan([SCHEDULES[name](draw=draw).segments(feed)], 1, separate(feed.sizes))  # type: ignore[attr-defined,call-arg]
     smallest = min(feed.sizes.values())
     epochs = by_epoch(plan)
     for epoch in epochs:
@@ -192,7 +203,7 @@ def test_max_size_cycle(feed: Feed) -> None:
 
 @given(feed=feeds, repeats=st.integers(1, 3))
 def test_repeat_capped(feed: Feed, repeats: int) -> None:
-    plan = SegmentPlan([RepeatCappedConfig(repeats=repeats).segments(feed)], 1)
+    plan = SegmentPlan([RepeatCappedConfig(repeats=repeats).segments(feed)], 1, separate(feed.sizes))
     rounds = max(batches(feed, task) for task in feed.sizes)
     assert plan.steps == rounds * feed.epochs
     for task in feed.sizes:
@@ -206,7 +217,7 @@ def test_repeat_capped(feed: Feed, repeats: int) -> None:
 
 @given(feed=feeds, first_epochs=st.integers(1, 2))
 def test_staggered(feed: Feed, first_epochs: int) -> None:
-    plan = SegmentPlan([StaggeredConfig(first="t0", first_epochs=first_epochs).segments(feed)], 1)
+    plan = SegmentPlan([StaggeredConfig(first="t0", first_epochs=first_epochs).segments(feed)], 1, separate(feed.sizes))
     epochs = by_epoch(plan)
     assert len(epochs) == feed.epochs
     assert all(epoch == {"t0": once(feed, "t0")} for epoch in epochs[:first_epochs])
@@ -217,7 +228,7 @@ def test_a_large_budget_keeps_the_share_of_the_task_that_goes_ahead() -> None:
     sizes, batch_sizes = {"a": 40, "b": 20}, {"a": 4, "b": 4}
     for times in (1, 4):
         feed = Feed(sizes, batch_sizes, 5 * times, 1, times=times)
-        plan = SegmentPlan([StaggeredConfig(first_epochs=2).segments(feed)], 1)
+        plan = SegmentPlan([StaggeredConfig(first_epochs=2).segments(feed)], 1, separate(feed.sizes))
         alone = sum(plan.window(step).tasks == ("a",) for step in range(plan.steps))
         assert alone / plan.steps == pytest.approx(20 / 35)
 
@@ -243,7 +254,7 @@ def test_shares_of_tasks_follow_the_formula(chosen: type, exponents: dict[int, f
     sizes = {"large": 9000, "middle": 900, "small": 300}
     n = 4000
     feed = Feed(sizes, dict.fromkeys(sizes, 10), 5, 7)
-    plan = SegmentPlan([chosen(rounds_per_epoch=n).segments(feed)], 1)
+    plan = SegmentPlan([chosen(rounds_per_epoch=n).segments(feed)], 1, separate(feed.sizes))
     for epoch, alpha in exponents.items():
         drawn = Counter(plan.window((epoch - 1) * n + i).tasks[0] for i in range(n))
         weights = np.array(list(sizes.values())) ** alpha
@@ -255,7 +266,7 @@ def test_shares_of_tasks_follow_the_formula(chosen: type, exponents: dict[int, f
 @pytest.mark.parametrize("name", SCHEDULES)
 @given(feed=feeds)
 def test_short_batches_can_be_dropped(name: str, feed: Feed) -> None:
-    plan = SegmentPlan([SCHEDULES[name](drop_last=True).segments(feed)], 1)  # type: ignore[attr-defined,call-arg]
+    plan = SegmentPlan([SCHEDULES[name](drop_last=True).segments(feed)], 1, separate(feed.sizes))  # type: ignore[attr-defined,call-arg]
     smallest = min(feed.sizes.values())
     for step in range(plan.steps):
         for part in plan.window(step).parts:
@@ -285,7 +296,7 @@ def test_a_budget_takes_evenly_spaced_windows(name: str, feed: Feed, steps: int)
 def test_phases_follow_each_other_over_one_step() -> None:
     feed = Feed({"a": 6, "b": 4}, {"a": 2, "b": 2}, 2, 1)
     first, second = config("independent").segments(feed), config("batch-round-robin").segments(feed)  # type: ignore[attr-defined]
-    plan = SegmentPlan([first, second], 1)
+    plan = SegmentPlan([first, second], 1, separate(feed.sizes))
     assert plan.phase_ends == (10, 14)
     assert [plan.phase(step) for step in range(plan.steps)] == [0] * 10 + [1] * 4
     assert Stretched(plan, 7).phase_ends == (5, 7)

@@ -10,6 +10,7 @@ from weft.data.tokenizer import Tokenizer
 from weft.foundation.errors import UserError
 from weft.recipes.assembly import learning_rates
 from weft.recipes.recipe import parse_recipe
+from weft.schedules.sources import separate
 from weft.tasks.building import build_network
 from weft.tasks.network import Network
 from weft.training.optimizer import OptimizerConfig, build_optimizer, rate_factor, share_of_peak
@@ -45,16 +46,16 @@ def test_each_phase_has_its_own_curve_and_a_budget_shrinks_the_warm_up(tiny: Pat
     content["optimizer"] |= {"warmup": 2, "lr": 0.1}
     recipe = parse_recipe(content, "test")
     sizes = {"sentiment": 20, "paraphrase": 40, "similarity": 25}
-    plan = build_plan(recipe, sizes, None)
+    plan = build_plan(recipe, separate(sizes), None)
     rates = learning_rates(recipe, plan)
     assert plan.phase_ends == (5, 15)
     assert max(rates(step) for step in range(5)) == 0.5
     assert max(rates(step) for step in range(5, 15)) == 0.1
     assert rates(0) == pytest.approx(0.5 / 3)
     assert rates(5) == pytest.approx(0.1 / 3)
-    short = learning_rates(recipe, build_plan(recipe, sizes, 6))
+    short = learning_rates(recipe, build_plan(recipe, separate(sizes), 6))
     assert short.warmup == 1
-    longer = build_plan(recipe, sizes, 40)
+    longer = build_plan(recipe, separate(sizes), 40)
     assert longer.phase_ends == (14, 40)
     assert learning_rates(recipe, longer).warmup == 5  # 2 of 15 steps become 5 of 40
 

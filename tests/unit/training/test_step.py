@@ -12,6 +12,7 @@ from weft.foundation.errors import RunError
 from weft.foundation.values import Part, Window
 from weft.recipes.recipe import parse_recipe
 from weft.schedules.plan import Plan
+from weft.schedules.sources import separate
 from weft.surgery import SurgeryConfig
 from weft.tasks.building import build_network
 from weft.training.methods import Methods, Numerics
@@ -30,7 +31,7 @@ def build(tiny: Path, **changes: object) -> tuple[Step, Plan]:
     weighting = recipe.weighting.build(tuple(recipe.tasks))
     optimizer = build_optimizer(network, weighting, recipe.optimizer, [recipe.trainable])
     step = Step(network, train, optimizer, Methods(weighting), Numerics(torch.device("cpu")), seed=5)
-    return step, build_plan(recipe, {name: len(d) for name, d in train.items()}, None)
+    return step, build_plan(recipe, separate({name: len(d) for name, d in train.items()}), None)
 
 
 def gradients(step: Step, window: Window) -> list[torch.Tensor]:

@@ -90,13 +90,26 @@ def _tasks(
     unused = [column for column in found.columns if column not in used]
     names = _column_names(found, texts, labels)
     blocks: list[str] = []
+    bad = _bad_rows(found, texts, labels)
     for label in labels:
         wanted = name if len(labels) == 1 else _task_name(f"{name}-{_label_name(label, names)}")
         task = next(one for one in chain([wanted], (f"{wanted}-{n}" for n in count(2))) if one not in taken)
         taken.add(task)
         own = [*(doubts if not blocks else []), *([label.doubt] if label.doubt else [])]
-        blocks.append(_task(task, found, splits, base, texts, label, names, own, unused))
-    return blocks
+        blocks.append(_task(task, found, splits, base, texts, label, names, own, unused, bad))
+    return [*([_source_comment(found)] if len(blocks) > 1 else []), *blocks]
+
+
+def _source_comment(found: Profile) -> str:
+    return "\n".join(
+        [
+            _comment(
+                f"The tasks of {found.path.name} read the same texts and are one source: each row goes through the"
+            ),
+            "# body once and trains every task whose label it has. They need the same batch_size.",
+            "",
+        ]
+    )
 
 
 def _asked(label: Label, found: Profile, texts: TextColumns, ask: Ask) -> Label:
@@ -132,6 +145,7 @@ def _task(
     names: dict[str, str],
     doubts: list[str],
     unused: list[str],
+    bad: list[str],
 ) -> str:
     lines = [f"[tasks.{task}]", f'kind = "{label.kind}"   {_comment(label.why_kind)}']
     pooled = KINDS[label.kind].word_split(None) is None
@@ -148,7 +162,7 @@ def _task(
         lines.append(f"{key} = {_toml(names[column])}" + (f"   {_comment(texts.why)}" if key == "text" else ""))
     columns = [names[column] for column in label.columns]
     lines.append(f"label = {_toml(columns if len(columns) > 1 else columns[0])}   {_comment(label.why)}")
-    lines += _bad_rows(found, texts, label)
+    lines += [*bad, *_blank_labels(found, label)]
     if doubts:
         lines += ["doubts = [   # `weft check` repeats these; delete each one when it is resolved"]
         lines += [*(f"    {_toml(doubt)}," for doubt in doubts), "]"]
@@ -157,17 +171,26 @@ def _task(
     return "\n".join([*lines, ""])
 
 
-def _bad_rows(found: Profile, texts: TextColumns, label: Label) -> list[str]:
-    """Lines about rows that cannot be used, if any. In a multilabel task, an empty cell is a valid label."""
-    empty = {column: found.columns[column].empty for column in (*texts.columns, *label.columns)}
-    lines = []
-    if not KINDS[label.kind].parts("") and len(label.columns) == 1 and (without := empty.pop(label.columns[0])):
-        lines.append(f"# {without:,} of {found.rows:,} rows have no label: no label applies to them")
-    bad = found.bad_lines + sum(empty.values())
-    if bad:
-        why = f"{bad:,} of {found.rows:,} rows have no text or no label, or cannot be read"
-        lines.append(f'on_bad_rows = "skip"   # {why}')
-    return lines
+def _bad_rows(found: Profile, texts: TextColumns, labels: Sequence[Label]) -> list[str]:
+    """Lines about rows that cannot be used, if any: the same for all tasks of a file, which read the same rows."""
+    partly = [column for label in labels if len(label.columns) > 1 for column in label.columns]
+    bad = found.bad_lines + sum(found.columns[column].empty for column in (*texts.columns, *partly))
+    if not bad:
+        return []
+    what = "no text, or only some of the columns of 0 and 1," if partly else "no text"
+    return [f'on_bad_rows = "skip"   # up to {bad:,} of {found.rows:,} rows have {what} or cannot be read']
+
+
+def _blank_labels(found: Profile, label: Label) -> list[str]:
+    """Lines about rows without a label, if any. With one multilabel column, a blank cell is a valid label."""
+    blank = min(found.columns[column].empty for column in label.columns)
+    if not blank:
+        return []
+    rows = f"{blank:,} of {found.rows:,} rows have no label"
+    marks_none = "[]" in found.columns[label.columns[0]].counts
+    if len(label.columns) == 1 and not KINDS[label.kind].parts("") and not marks_none:
+        return [f'# {rows}: no label applies to them; with on_blank = "skip" they are not asked']
+    return [f'on_blank = "skip"   # {rows}: this task does not ask about them']
 
 
 def _task_name(text: str) -> str:

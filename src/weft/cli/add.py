@@ -1,0 +1,71 @@
+"""`weft add`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.cli import options
+from weft.cli.compare import CLOSED, MaxDrop, WhenCloses, chosen_when, show_gate
+from weft.foundation.errors import UserError
+
+
+def add(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The trained model: a run folder or a model folder.")],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe with the tasks to add.")],
+    out: options.RunOut,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="exact|rehearse",
+            help="Freeze the body and the old heads (exact), or train with the old tasks' data too (rehearse).",
+        ),
+    ],
+    data_dir: options.DataDir = None,
+    settings: options.Settings = None,
+    budget: options.Budget = None,
+    max_drop: MaxDrop = 0.005,
+    when: WhenCloses = "possible",
+    device: options.Device = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Continue this run after an interruption.")] = False,
+    trust_code: options.TrustCode = False,
+) -> None:
+    """Add tasks to a trained model; exit with code 3 if an old task may have become worse."""
+    options.require_folder(data_dir)
+    if keep not in ("exact", "rehearse"):
+        raise UserError(f"--keep {keep}: expected exact or rehearse")
+    closes = chosen_when(when)
+    steps = options.budget_steps(budget)
+    from weft.cli.terminal import show_result
+    from weft.growth.add import add as added
+    from weft.recipes.recipe import load_recipe
+    from weft.report.live import SafeConsole, Watcher
+    from weft.runs.folder import RunPaths
+
+    console = SafeConsole()
+    watcher = Watcher(console)
+    try:
+        result = added(
+            model,
+            load_recipe(recipe, settings=settings or (), data_dir=data_dir),
+            out,
+            watcher,
+            keep="exact" if keep == "exact" else "rehearse",
+            data_dir=data_dir,
+            max_drop=max_drop,
+            when=closes,
+            steps=steps,
+            device=device,
+            resume=resume,
+            trust_code=trust_code,
+        )
+    finally:
+        watcher.close()
+    show_result(console, result, RunPaths(out))
+    assert result.gate is not None
+    console.print()
+    show_gate(console, result.gate)
+    if not result.gate.is_open:
+        console.print(f"{model} is unchanged.", soft_wrap=True)
+        raise typer.Exit(CLOSED)
