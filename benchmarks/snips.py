@@ -4,7 +4,8 @@
 
 DIR has snips-train.jsonl and snips-dev.jsonl (tokens, slots, intent). Both sides start from the same body and have the
 same steps, batch size, learning rate curve, weight decay and dropout. A step of the plain loop reads one batch for both
-heads, padded, and adds both losses; a step of weft reads one batch of each task. Dev scores: intent accuracy, and
+heads, padded, and adds both losses; the two tasks of weft are one source, so a step reads the same number of rows once.
+Dev scores: intent accuracy, and
 entity F1 by the seqeval package for both sides.
 """
 

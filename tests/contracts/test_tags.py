@@ -116,3 +116,12 @@ def test_every_family(folder: Path, tmp_path: Path, family: str) -> None:
     with torch.no_grad():
         best = opened(**inputs).logits[0].softmax(dim=1)[words[:, 2]].max(dim=1)
     np.testing.assert_allclose(best.values.numpy(), own[:, 3], atol=1e-5)
+
+
+def test_intent_and_slots_of_one_file_share_rows_and_passes(folder: Path) -> None:
+    """The tokens of a step are those of one task."""
+    made = built(folder)
+    window = made.plan.window(0)
+    assert {part.task for part in window.parts} == {"slots", "intent"}
+    own = [made.data["slots"].train.batch(part.rows) for part in window.parts if part.task == "slots"]
+    assert made.step(window, made.rates(0)).tokens == sum(len(batch.texts[0].ids) for batch in own)

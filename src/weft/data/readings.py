@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from weft.data.template import Template
-from weft.data.words import WordSplit, WordTable
+from weft.data.words import WordTable
 from weft.foundation.values import Encoded
+from weft.kinds.base import WordSplit
 
 Reading = Literal["single", "bi", "cross", "concat"]
 Ids = NDArray[np.int32]

@@ -32,9 +32,10 @@ from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
 from weft.data.word_tokens import by_size, joined_texts, word_columns
-from weft.data.words import WordSplit, WordTable
+from weft.data.words import WordTable
 from weft.foundation.atomic import replacing, write_whole
 from weft.foundation.errors import UserError
+from weft.kinds.base import WordSplit
 
 FORMAT = "4"
 PRIVATE = 0o600

@@ -8,7 +8,8 @@ import pyarrow as pa
 from weft.data.files import Row
 from weft.data.readings import Reader, TokenSequence
 from weft.data.tokenizer import Tokenizer
-from weft.data.words import WordSplit, align, plain_text, read_words
+from weft.data.words import align, plain_text, read_words
+from weft.kinds.base import WordSplit
 
 CHARACTERS = 4_000_000
 """Maximum number of characters tokenized at a time. A longer text is tokenized alone."""

@@ -54,8 +54,8 @@ class PairHeads(nn.Module):
 def of_tokens(task: Task, states: Tensor) -> Tensor:
     """[n, l, classes] probabilities of all tokens"""
     output = task.outputs([states.flatten(0, 1)])
-    probabilities: Tensor = task.loss.read(output)
-    return probabilities.unflatten(0, states.shape[:2])
+    probabilities: Tensor = task.loss.read(output).reshape(*states.shape[:2], -1)
+    return probabilities
 
 
 def in_units(task: Task, vectors: list[Tensor]) -> Tensor:

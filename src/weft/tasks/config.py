@@ -7,12 +7,12 @@ from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_vali
 
 from weft.data.config import DataConfig, DataField
 from weft.data.readings import Reading, Subwords
-from weft.data.words import WordSplit
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
 from weft.foundation.own_code import Importer, SourceFile, names_code, trusts_code
 from weft.kinds import KINDS, KindName
+from weft.kinds.base import WordSplit
 from weft.kinds.cells import canonical
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
