@@ -191,3 +191,18 @@ def test_init_finds_words_and_tags(folder: Path, ending: str) -> None:
 def test_what_makes_no_sense_is_rejected(folder: Path, more: dict[str, Any], found: str) -> None:
     with pytest.raises(UserError, match=found):
         weft.train(recipe(folder, "jsonl", "tokens", "slots", **more), out=folder / "never")
+
+
+def test_the_server_answers_with_spans(folder: Path, model: Model, tmp_path: Path) -> None:
+    from tests.serving import Server
+
+    server = Server(folder / "run", tmp_path / "log")
+    try:
+        found = server.post("/v1/predict", {"text": TEXT})["answers"]["slots"][0]["label"]
+        listed = {entry["id"] for entry in server.request("GET", "/v1/models")[1]["data"]}
+    finally:
+        server.process.terminate()
+        server.process.wait()
+    expected: Any = model.predict("slots", TEXT).label
+    assert [(s["start"], s["end"], s["label"]) for s in found] == [(s["start"], s["end"], s["label"]) for s in expected]
+    assert listed == {"tags", "tags/intent"}  # a task with tags has no embedding

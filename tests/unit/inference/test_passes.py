@@ -7,6 +7,7 @@ import torch
 from tests.tiny import recipe
 from weft.build import read_data
 from weft.data import sources
+from weft.data.readings import TokenSequence
 from weft.data.sources import find_sources
 from weft.data.tokenizer import Tokenizer
 from weft.inference import passes
@@ -15,7 +16,7 @@ from weft.tasks.building import build_network
 
 
 def test_groups_hold_every_sequence_once_within_the_budget() -> None:
-    sequences = [(np.zeros(length, dtype=np.int64), 0) for length in (9, 3, 30, 1, 4, 4, 12)]
+    sequences = [TokenSequence(np.zeros(length, dtype=np.int64)) for length in (9, 3, 30, 1, 4, 4, 12)]
     groups = list(by_length(sequences, tokens=13))
     assert sorted(i for group in groups for i in group) == list(range(7))
     for group in groups:
