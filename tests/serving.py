@@ -16,6 +16,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "sentiment": {"like": "sentiment", "pooling": "mean"},
     "paraphrase": {"like": "paraphrase"},
     "similarity": {"like": "similarity", "range": [0, 5], "head": "cosine"},
+    "match": {"like": "matches"},
 }
 
 

@@ -120,6 +120,17 @@ def recipe_content(folder: Path, **changes: Any) -> dict[str, Any]:
     return content | changes
 
 
+def matches_task(folder: Path, **changes: Any) -> dict[str, Any]:
+    """A task on the pairs of paraphrase, all of them taken for matches."""
+    task = {
+        "kind": "matches",
+        "pooling": "mean",
+        "batch_size": 8,
+        "data": {**files(folder, "paraphrase"), "text": "a", "text2": "b"},
+    }
+    return task | changes
+
+
 def files(folder: Path, task: str) -> dict[str, str]:
     return {split: str(folder / "data" / f"{task}-{split}.tsv") for split in ("train", "dev")}
 

@@ -12,6 +12,7 @@ from weft.evaluation.scoring import Evaluation
 from weft.foundation.errors import Interrupted
 from weft.inference.bulk import SHARD_ROWS, job
 from weft.inference.bulk.work import Answers, Vectors
+from weft.inference.mining import MiningJob, MiningOptions, Mode
 from weft.inference.model import Model, load
 from weft.recipes.recipe import Recipe, load_recipe, with_given
 from weft.report.live import SafeConsole, Watcher
@@ -128,6 +129,31 @@ def predict_file(
     asked = job.BulkJob(
         Path(model), work, Path(source), Path(output), device, executor, shard_rows, raw_csv, trust_code
     )
+    return asked.run(listener or job.QuietBulk())
+
+
+def mine_file(
+    model: str | Path | None,
+    source: str | Path,
+    output: str | Path,
+    *,
+    mode: Mode = "pairs",
+    top_k: int = 10,
+    min_score: float | None = None,
+    skip: int = 0,
+    margin: float | None = None,
+    task: str | None = None,
+    device: str = "auto",
+    trust_code: bool = False,
+    listener: job.BulkListener | None = None,
+) -> int:
+    """Write the nearest pairs, neighbours or hard negatives of a file, like `weft mine`; return its number of rows.
+
+    `source` is a file of texts, or an .npy file of vectors, for which `model` is None.
+    """
+    options = MiningOptions(mode, top_k, min_score, skip, margin)
+    folder = None if model is None else Path(model)
+    asked = MiningJob(Path(source), Path(output), options, folder, task, device, trust_code)
     return asked.run(listener or job.QuietBulk())
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import torch
 
@@ -15,13 +16,15 @@ from weft.data.remarks import remarks
 from weft.data.sources import find_sources
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
+from weft.evaluation.thresholds import DEFAULT, LEAST, few_rows
 from weft.foundation.components import require_made
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
+from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
-from weft.recipes.idle import disabled_keys, reject_idle_methods, untrained, untrained_notes
+from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -32,6 +35,15 @@ from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
+from weft.tasks.task import Task
+from weft.training.distillation import (
+    Distillation,
+    StudentData,
+    Teacher,
+    TeacherPredictions,
+    find_teachers,
+    teacher_notes,
+)
 from weft.training.distributed import SOLO, Processes
 from weft.training.methods import Methods, Numerics
 from weft.training.optimizer import build_optimizer
@@ -55,7 +67,9 @@ def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFra
 
     try:
         labels = labels_of(files)
-        return TaskData(labels, files.dataset("train", labels), _scored(recipe, files.dataset("dev", labels)))
+        train = files.dataset("train", labels, training=True)
+        dev = _scored(recipe, files.dataset("dev", labels))
+        return TaskData(labels, train, dev, None if task.data.unlabelled is None else files.open("unlabelled"))
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
         problems = bad.problems
@@ -154,35 +168,78 @@ def assemble(
     tokenizer = Tokenizer.load(folder)
     tokenizer.require_fits(read_shape(folder).vocabulary)
     data = read_data(recipe, tokenizer, frames)
+    teachers = find_teachers(recipe.distill, recipe, {name: task.labels for name, task in data.items()})
+    data = _taught(data, teachers, StudentData(recipe, frames, str(where), trust_code))
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
     }
     # with mixed precision the weights stay in fp32
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
+    for name, task in data.items():
+        network.task(name).loss.observe(task.labels.kind.flat(task.train.targets))
+        if task.unlabelled is not None and network.task(name).loss.sees_batch:
+            loss = recipe.tasks[name].chosen_loss.name
+            raise UserError(
+                f"tasks.{name}.data.unlabelled: the loss {loss!r} compares the labels of all rows of a batch, so every "
+                "row needs one; leave `unlabelled` out"
+            )
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
+    notes += [note for name, task in data.items() for note in _threshold_notes(network.task(name), task.dev)]
+    notes += teacher_notes(teachers, recipe)
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     notes = list(dict.fromkeys(notes))  # tasks of one source have the same notes about their file
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
-    sources = [SourceRows(source.places) for source in find_sources({name: task.train for name, task in data.items()})]
+    sources = [SourceRows(source.places) for source in find_sources({name: task.fed for name, task in data.items()})]
     plan = build_plan(recipe, sources, steps)
     unfed = untrained(recipe, plan)
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
     notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     constants = {
         name: constant_loss(
-            network.task(name).loss, task.labels.kind.flat(task.train.targets), recipe.tasks[name].head.bounds
+            network.task(name).loss,
+            task.labels.kind.flat(task.train.targets),
+            recipe.tasks[name].head.bounds,
+            recipe.tasks[name].batch_size,
         )
         for name, task in data.items()
     }
     step = build_step(recipe, data, network, plan, where, constants, processes)
-    if not step.weighting.heeds_scale:
+    if not step.weighting.heeds_scale and mixes_tasks(plan):
         notes += scale_notes(constants, unfed)
     return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+
+
+def _threshold_notes(task: Task, dev: Dataset) -> list[str]:
+    """Labels whose thresholds cannot be tuned because too few dev rows have them, or lack them."""
+    if not task.tunes_thresholds:
+        return []
+    few = few_rows(Truth.of(dev.labels, dev.targets))
+    names = [name for name, kept in zip(dev.labels.kind.decisions(dev.labels.names), few, strict=True) if kept]
+    if not names:
+        return []
+    return [
+        f"tasks.{task.name}.thresholds: {', '.join(names)}: fewer than {LEAST} dev rows with the label or without it; "
+        f"the threshold stays {DEFAULT:g}"
+    ]
+
+
+def _taught(data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: StudentData) -> dict[str, TaskData]:
+    """Add the predictions of its teachers to each task that has any."""
+    taught = {}
+    for name, task in data.items():
+        own = [teacher for teacher in teachers if teacher.teaches(name)]
+        if task.unlabelled is not None and not own:
+            raise UserError(
+                f"tasks.{name}.data.unlabelled: no teacher predicts these rows; name one with this task in "
+                "distill.teachers, or leave `unlabelled` out"
+            )
+        taught[name] = replace(task, lesson=TeacherPredictions(name, own, task.fed, student) if own else None)
+    return taught
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:
@@ -220,12 +277,13 @@ def build_step(
     for number, (config, penalty) in enumerate(zip(recipe.penalties, penalties, strict=True)):
         require_made(config, penalty, Penalty, f"penalties.{number}")
     factors = layer_factors(recipe, layers)
+    distillation = None if recipe.distill is None else Distillation(recipe.distill, plan.steps)
     reject_idle_methods(recipe, plan, weighting)
     return Step(
         network,
-        {name: task.train for name, task in data.items()},
+        {name: task.fed for name, task in data.items()},
         build_optimizer(network, weighting, recipe.optimizer, modes),
-        Methods(weighting, surgery, factors, penalties),
+        Methods(weighting, surgery, factors, penalties, distillation),
         Numerics(device, recipe.optimizer.precision, recipe.optimizer.clip),
         seed=recipe.seed,
         log=recipe.log,

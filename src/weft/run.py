@@ -21,6 +21,7 @@ from weft.runs.records import RunResult
 from weft.runs.result import run_result
 from weft.schedules.plan import Plan
 from weft.trackers.follower import Follower
+from weft.training.averaging import WeightAverage
 from weft.training.checkpoint import Progress
 from weft.training.distributed import SOLO, Processes
 from weft.training.loop import Course, Saving, Scoring, Trainer, TrainListener
@@ -51,10 +52,14 @@ def train_run(
     with processes.agreement():
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code, processes=processes, frames=frames)
         recipe, network, plan = made.recipe, made.network, made.plan
-        content = {name: {"train": task.train.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
+        content = {name: {"train": task.fed.file.key, "dev": task.dev.file.key} for name, task in made.data.items()}
         settings = {"recipe": recipe.content(), "steps": plan.steps, "data": content, **code_digests(made.code)}
+        if made.lessons:
+            teachers = [teacher for lesson in made.lessons.values() for teacher in lesson.teachers]
+            settings["teachers"] = {str(teacher.folder): teacher.digest for teacher in teachers}
         if resume:
             refuse_other_run(out, settings)
+        notes = [*made.notes, *(lesson.prepare() for lesson in made.lessons.values())]
         wanted = recipe.trackers if processes.leads else ()
         trackers = [config.build(out, recipe.name, recipe.content(), allow_trackers) for config in wanted]
         # nothing is written before this line
@@ -64,7 +69,7 @@ def train_run(
     try:
         run.write_text(run.paths.recipe, recipe_toml(recipe))
         run.write_json(run.paths.environment, environment(made.step.device, processes.count, made.code))
-        for note in made.notes:
+        for note in notes:
             listener.noted(note)
         train = {name: task.train for name, task in made.data.items()}
         dev = {name: task.dev for name, task in made.data.items()}
@@ -75,9 +80,10 @@ def train_run(
                 run.paths.model, lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
             )
 
+        average = None if recipe.average is None else WeightAverage(network, recipe.average, plan.steps)
         trainer = Trainer(
             made.step,
-            Course(plan, made.rates, recipe.modes()),
+            Course(plan, made.rates, recipe.modes(), average),
             Scoring(dev, made.train_sample(), made.untrained, recipe.patience),
             Saving(run, settings, recipe.checkpoint.every_steps, save_best),
             listener,

@@ -23,6 +23,9 @@ from weft.nn.pooling import PoolingConfig
 NUMBER = {"like": "similarity", "scale": False, "range": [0, 5], "pooling": "mean"}
 LOSSES: dict[str, dict[str, Any]] = {
     "mse": {"like": "similarity", "reading": "cross", "pooling": "pooler"},
+    "cosent": NUMBER | {"head": "cosine"},
+    "angle": NUMBER | {"head": "vectors"},
+    "in-batch-negatives": {"like": "matches", "pooling": "mean"},
     "cosine-embedding": {"like": "paraphrase", "reading": "bi", "head": "cosine"},
 }
 
@@ -39,8 +42,9 @@ def all_tasks() -> dict[str, dict[str, Any]]:
     tasks["layer-mix"] = {"like": "paraphrase", "layer": "mix"}
     tasks["layer-mix-bi"] = {"like": "similarity", "layer": "mix", "pooling": "attention"}
     tasks["layer-embeddings"] = {"like": "sentiment", "layer": 0, "pooling": "mean"}
-    for name in variants(HeadConfig):
-        tasks[f"head-{name}-bi"] = NUMBER | {"head": name}
+    for name, config in variants(HeadConfig).items():
+        loss = {"loss": "angle"} if config.gives_vectors else {}  # type: ignore[attr-defined]
+        tasks[f"head-{name}-bi"] = NUMBER | {"head": name} | loss
     for name in ("hidden", "mlp"):
         tasks[f"head-{name}-cross"] = NUMBER | {"reading": "cross", "head": name}
     for name in of_rows(LossConfig):

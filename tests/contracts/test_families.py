@@ -13,11 +13,12 @@ from tests.exported import write_model
 from tests.families import SMALL, write_family
 from tests.texts import MIXED_SENTENCES
 from weft.bodies.registry import FAMILIES
-from weft.bodies.weights import load_body
-from weft.data.readings import Reader
+from weft.bodies.weights import load_body, write_config
+from weft.data.readings import Reader, pack
 from weft.data.tokenizer import Tokenizer
 from weft.export import export
 from weft.foundation.errors import UserError
+from weft.tasks.store import body_tensors, save_tensors
 
 MAX_LENGTH = 40
 TEXTS = [*MIXED_SENTENCES[:9], " ".join(MIXED_SENTENCES)]
@@ -72,7 +73,7 @@ def test_readings_are_those_of_the_familys_own_tokenizer(tmp_path: Path, model_t
         reader = Reader(reading, tokenizer.template, MAX_LENGTH)
         for number, text in enumerate(TEXTS):
             pair = reading == "cross"
-            ((ids, of_second),) = reader.sequences(encoded[number], encoded[-1 - number] if pair else None)
+            ((ids, of_second, *_),) = reader.sequences(encoded[number], encoded[-1 - number] if pair else None)
             expected = theirs(text, SECONDS[number] if pair else None, truncation=True)
             assert ids.tolist() == expected["input_ids"]
             assert of_second == sum(expected["token_type_ids"])
@@ -183,3 +184,28 @@ def test_token_types_that_the_body_has_not(tiny: Path, tmp_path: Path, model_typ
 
 def test_sizes_are_small() -> None:
     assert max(config.get("max_position_embeddings", 0) for config in SMALL.values()) - 2 == MAX_LENGTH
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_a_body_is_cut_to_its_first_layers(tmp_path: Path, model_type: str) -> None:
+    """The states of the first layers are those of the whole body; saved, it opens in transformers with two layers."""
+    from transformers import AutoModel
+
+    whole, cut = (load_body(write_family(tmp_path, model_type), layers=layers).eval() for layers in (None, 2))
+    encoded = pack([(np.array([7, 8, 9, 10, 11], dtype=np.int64), 0)])
+    with torch.no_grad():
+        states, first = whole(encoded), cut(encoded)
+    assert len(first) == 3
+    kept = 3 if cut.final is None else 2  # some families normalize the output of the last layer
+    assert all(torch.equal(one, two) for one, two in zip(first[:kept], states[:kept], strict=True))
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    write_config(cut.shape, folder)
+    save_tensors(body_tensors(cut), folder / "model.safetensors")
+    theirs, loading = AutoModel.from_pretrained(folder, output_loading_info=True)
+    assert not any(loading.values()), loading
+    with torch.no_grad():
+        output = theirs(input_ids=encoded.ids[None]).last_hidden_state[0]
+    torch.testing.assert_close(first[-1], output, atol=1e-6, rtol=0)
+    with pytest.raises(UserError, match="layers: found 9, but the body has"):
+        load_body(tmp_path, layers=9)

@@ -10,6 +10,7 @@ import torch
 from tests.contracts.registry import variants
 from weft.bodies.body import Body
 from weft.bodies.shape import BodyShape
+from weft.data.long_texts import LongTextsConfig
 from weft.foundation.values import Encoded
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
@@ -25,6 +26,7 @@ from weft.weighting import WeightingConfig
 THREE = Labels("classification", ("a", "b", "c"))
 YES_NO = Labels("classification", ("no", "yes"))
 NUMBER = Labels("regression", low=0, high=1, scaled=True)
+PAIRS = Labels("matches")
 
 THIRD = [[1 / 3, 1 / 3, 1 / 3]]
 # loss: labels, what the head gives, output, target, value, reading
@@ -41,10 +43,40 @@ LOSSES = {
         [[0.4, 0.6], [0.4, 0.6], [1, 0]],
     ),
     "dual-objective": (THREE, None, [[0.0, 0.0, 0.0]], [1], [3 * math.log(2)], THIRD),
+    # the candidate of the other row has the same cosine, then a cosine lower by log(3) / 20
+    "in-batch-negatives": (
+        PAIRS,
+        (-1.0, 1.0),
+        [[[1.0, 0.0], [0.6, 0.8]], [[0.0, 1.0], [0.6, 0.8 - math.log(3) / 20]]],
+        [[0, 1], [2, 3]],
+        [math.log(2), math.log(4)],
+        [0.6, 0.8 - math.log(3) / 20],
+    ),
+    # one pair of rows in the wrong order by log(3) / 20
+    "cosent": (
+        NUMBER,
+        (-1.0, 1.0),
+        [[0.5], [0.5 + math.log(3) / 20]],
+        [1.0, 0.0],
+        [math.log(4)] * 2,
+        [0.5, 0.5 + math.log(3) / 20],
+    ),
+    # similarities |ac + bd + bc - ad|: 1 with the label 1, and 0.8 + 0.6 with the label 0
+    "angle": (
+        NUMBER,
+        (-1.0, 1.0),
+        [[[1.0, 0.0], [1.0, 0.0]], [[0.6, 0.8], [1.0, 0.0]]],
+        [1.0, 0.0],
+        [math.log(1 + math.exp(20 * 0.4))] * 2,
+        [1.0, 0.6],
+    ),
     # -log(2/3) times the distances 1 and 2 to the power 1.5
     "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
     # texts of one word: without transitions it is cross-entropy
     "crf": (Labels("tags", ("O", "x", "y")), None, [[0.0, 0.0, math.log(2)]], [2], [math.log(2)], [[0.25, 0.25, 0.5]]),
+    "focal": (THREE, None, [[0.0, 0.0, math.log(2)]], [2], [0.25 * math.log(2)], [[0.25, 0.25, 0.5]]),
+    # the train rows are these rows: the classes have frequencies of 1/2, 1/4 and 1/4
+    "logit-adjusted": (THREE, None, [[0.0] * 3] * 4, [0, 0, 1, 2], np.log([2.0, 2.0, 4.0, 4.0]).tolist(), THIRD * 4),
 }
 
 
@@ -88,6 +120,7 @@ KIND_ROWS = {
         0.25,
         (None, 2, None),
     ),
+    "matches": KindRow(PAIRS, ["0 1", "2 1", "0 3", "4 5"], [[0, 1], [2, 1], [0, 3], [4, 5]], 0.25, (None, 0.25, None)),
     "tags": KindRow(
         Labels("tags", ("O", "B-city", "I-city", "B-day")),
         ['["O", "B-city"]', "[]", '["B-day"]', '["B-city", "I-city"]'],
@@ -101,6 +134,12 @@ KIND_ROWS = {
 STATES = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]
 GATE, NEW = 1 / (1 + math.exp(-1)), math.tanh(1)
 CELLS = [GATE * NEW, GATE * NEW * (1 + GATE), GATE * NEW * (1 + GATE + GATE**2)]
+# what is read of the tokens 0 to 9 where four have room
+LONG_TEXTS: dict[str, tuple[dict[str, object], list[list[int]]]] = {
+    "truncate": ({}, [[0, 1, 2, 3]]),
+    "head-tail": ({"head": 0.25}, [[0, 7, 8, 9]]),
+    "windows": ({"overlap": 0.25}, [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]),
+}
 POOLINGS: dict[str, tuple[dict[str, object], list[list[float]]]] = {
     "cls": ({}, [[1, 2], [7, 8]]),
     "mean": ({}, [[3, 4], [7, 8]]),
@@ -117,7 +156,9 @@ POOLINGS: dict[str, tuple[dict[str, object], list[list[float]]]] = {
 PAIR = ([[1.0, 2.0]], [[3.0, 4.0]])
 ANGLE = ([[3.0, 4.0]], [[4.0, 3.0]])  # cosine 24/25
 COSINE = 11 / (math.sqrt(5) * 5)
-HEADS: dict[str, tuple[dict[str, object], float, tuple[list[list[float]], list[list[float]]], float]] = {
+HEADS: dict[
+    str, tuple[dict[str, object], float, tuple[list[list[float]], list[list[float]]], float | list[list[float]]]
+] = {
     "linear": ({}, 2.0, PAIR, 22.0),  # 2 (1 + 2 + 3 + 4) + 2
     "difference": ({}, 2.0, PAIR, 30.0),  # 2 (1 + 2 + 3 + 4 + 2 + 2) + 2
     "hidden": ({"units": 3}, 0.5, PAIR, 8.75),  # each unit 0.5 * 10 + 0.5 = 5.5
@@ -125,6 +166,7 @@ HEADS: dict[str, tuple[dict[str, object], float, tuple[list[list[float]], list[l
     "cosine": ({}, 0.0, ANGLE, 24 / 25),
     "relu-cosine": ({}, 0.0, ANGLE, 24 / 5),
     "scaled-cosine": ({}, 2.0, ANGLE, 0.92),  # 2 (0.96 - 1) + 1
+    "vectors": ({}, 0.0, ANGLE, [[0.6, 0.8], [0.8, 0.6]]),
     "shared-pair": ({"size": 2}, 0.1, PAIR, 0.1 * 2 * (0.1 * (14 + COSINE) + 0.1) + 0.1),
 }
 
@@ -165,9 +207,17 @@ def test_kinds(name: str) -> None:
 def test_losses(name: str) -> None:
     labels, bounds, output, target, value, reading = LOSSES[name]
     loss = variants(LossConfig)[name]().build(labels, "t", bounds)  # type: ignore[attr-defined]
+    loss.observe(np.array(target))
     got = loss(torch.tensor(output), torch.tensor(target))
     torch.testing.assert_close(got, torch.tensor(value))
     torch.testing.assert_close(loss.read(torch.tensor(output)), torch.tensor(reading, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("name", variants(LongTextsConfig))
+def test_long_texts(name: str) -> None:
+    options, value = LONG_TEXTS[name]
+    pieces = variants(LongTextsConfig)[name](**options).pieces(np.arange(10), 4)  # type: ignore[attr-defined]
+    assert [piece.tolist() for piece in pieces] == value
 
 
 @pytest.mark.parametrize("name", variants(PoolingConfig))
@@ -192,7 +242,7 @@ def test_heads(name: str) -> None:
     for parameter in head.parameters():
         torch.nn.init.constant_(parameter, weight)
     got = head(torch.tensor(first), torch.tensor(second))
-    torch.testing.assert_close(got, torch.tensor([[value]]))
+    torch.testing.assert_close(got, torch.tensor([value] if isinstance(value, list) else [[value]]))
 
 
 PENALTIES = {"l1": 1e-4 * 10, "l2": 1e-3 * 30, "bregman": 2.0, "bregman-weights": 0.01 * 0.5 * 30}

@@ -10,6 +10,8 @@ import pytest
 import weft
 from tests.contracts.registry import variants
 from weft import testing
+from weft.bodies.adapters import AdapterConfig
+from weft.data.long_texts import LongTextsConfig
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.pooling import PoolingConfig
@@ -19,11 +21,14 @@ from weft.schedules import ScheduleConfig
 from weft.surgery import SurgeryConfig
 from weft.testing.configs import check_config
 from weft.trackers import TrackerConfig
+from weft.training.averaging import AverageConfig
 from weft.training.trainable import TrainableConfig
 from weft.weighting import WeightingConfig
 
 SOURCE = Path(weft.__file__).parent
 REGISTRIES = {
+    "bodies/adapters": AdapterConfig,
+    "data/long_texts": LongTextsConfig,
     "losses": LossConfig,
     "penalties": PenaltyConfig,
     "regularizers": RegularizerConfig,
@@ -33,9 +38,11 @@ REGISTRIES = {
     "surgery": SurgeryConfig,
     "trackers": TrackerConfig,
     "weighting": WeightingConfig,
+    "training/averaging.py": AverageConfig,
     "training/trainable.py": TrainableConfig,
 }
 CHECKS: dict[str, Callable[[Any], None]] = {
+    "bodies/adapters": testing.check_adapter,
     "losses": testing.check_loss,
     "penalties": testing.check_penalty,
     "regularizers": testing.check_regularizer,

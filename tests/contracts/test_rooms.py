@@ -25,7 +25,7 @@ ROOMS: list[set[str]] = [
     {"report"},
     {"build"},
     {"run"},
-    {"export", "growth", "serving", "study", "sweep"},
+    {"audit", "export", "growth", "pretraining", "serving", "study", "sweep"},
     {"api"},
     {"testing"},
     {"cli"},

@@ -10,6 +10,7 @@ from tests.contracts.registry import of_rows, variants
 from tests.integration.test_distributed import SMART, assert_equal_runs, exact, records
 from tests.integration.test_variants import SINGLE_NUMBER
 from tests.integration.together import train_all, train_together
+from weft.bodies.adapters import AdapterConfig
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.pooling import PoolingConfig
@@ -34,6 +35,7 @@ NAMES = {
     "weighting": variants(WeightingConfig),
     "surgery": variants(SurgeryConfig),
     "trainable": variants(TrainableConfig),
+    "adapter": variants(AdapterConfig),
     "penalties": variants(PenaltyConfig),
     "regularizer": variants(RegularizerConfig),
     "pooling": of_rows(PoolingConfig),
@@ -43,6 +45,8 @@ NAMES = {
 FURTHER: dict[str, dict[str, Any]] = {
     "phases": {"epochs": 2, "phases": [{"epochs": 1, "trainable": "frozen"}, {"epochs": 1}], "surgery": "pcgrad"},
     "recomputed": {"optimizer": {"precision": "fp64", "gradient_checkpointing": True, "accumulate": 2, "lr": 1e-3}},
+    "shared-adapter": {"adapter": {"name": "lora", "matrices": "all"}, "surgery": "pcgrad"},
+    "own-adapters": {"adapter": {"name": "lora", "per_task": True}, "surgery": "pcgrad", "trainable": "full"},
     "bf16": {"optimizer": {"precision": "bf16", "lr": 1e-3}},
 }
 CASES = [f"{point}-{name}" for point, names in NAMES.items() for name in names]
@@ -51,7 +55,7 @@ CASES = [f"{point}-{name}" for point, names in NAMES.items() for name in names]
 def content_of(tiny: Path, case: str) -> dict[str, Any]:
     point, _, name = case.partition("-")
     value = OPTIONS.get(name, name)
-    if point in ("schedule", "weighting", "surgery", "trainable"):
+    if point in ("schedule", "weighting", "surgery", "trainable", "adapter"):
         return exact(tiny, **{point: value}) | ({"epochs": 2} if point == "schedule" else {})
     if point == "penalties":  # eps: see the cases in tests/integration/test_distributed.py
         return exact(tiny, penalties=[name], optimizer={"eps": 1e-4})
@@ -87,7 +91,7 @@ def both(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pa
     return one, two
 
 
-@pytest.mark.parametrize("case", [*CASES, "phases", "recomputed", "factors"])
+@pytest.mark.parametrize("case", [*CASES, "phases", "recomputed", "factors", "shared-adapter", "own-adapters"])
 def test_two_processes_equal_one(case: str, both: tuple[Path, Path]) -> None:
     one, two = both
     assert_equal_runs(one / case, two / case)

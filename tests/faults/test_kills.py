@@ -10,6 +10,7 @@ from tests.contracts.registry import variants
 from tests.fingerprint import fingerprint
 from tests.forks import Forks
 from tests.tiny import recipe_content, write_recipe
+from weft.bodies.adapters import AdapterConfig
 from weft.penalties import PenaltyConfig
 from weft.regularizers import RegularizerConfig
 from weft.schedules import ScheduleConfig
@@ -139,6 +140,8 @@ def variations() -> dict[str, dict[str, Any]]:
     found |= {f"surgery {name}": {"surgery": name} for name in variants(SurgeryConfig)}
     found |= {f"regularizer {name}": {"tasks.sentiment.regularizer": name} for name in variants(RegularizerConfig)}
     found |= {f"penalty {name}": {"penalties": [{"name": name}]} for name in variants(PenaltyConfig)}
+    found |= {f"adapter {name}": {"adapter": {"name": name, "per_task": True}} for name in variants(AdapterConfig)}
+    found["shared adapter"] = {"adapter": {"name": "lora", "dropout": 0.1}, "surgery": "pcgrad"}
     found["accumulate"] = {"optimizer.accumulate": 3}
     found["gradient checkpointing"] = {"optimizer.gradient_checkpointing": True}
     found["layer factors"] = {"tasks.sentiment.layer_factors": {"layers": [1], "beta": 2.0}}

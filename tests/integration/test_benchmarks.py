@@ -34,7 +34,11 @@ def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
     ("script", "keys"),
     [
         ("train_speed.py", {"vs_trainer_default", "vs_trainer_grouped", "vs_sentence_transformers", "share_of_matmul"}),
-        ("methods_cost.py", {"pcgrad_vs_apart", "pcgrad_vs_joint", "smart_vs_plain"}),
+        (
+            "methods_cost.py",
+            {"pcgrad_vs_apart", "pcgrad_vs_joint", "smart_vs_plain", "distill_vs_plain", "ema_vs_plain"}
+            | {"lora_vs_full", "lora_vs_passes"},
+        ),
         ("distributed.py", {"two_vs_one"}),
         ("sources.py", {"epoch_vs_separate", "cpu_vs_separate", "tokens_vs_separate"}),
     ],

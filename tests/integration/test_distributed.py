@@ -13,10 +13,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.exported import write_model
 from tests.integration.test_resume import wait_for_steps
 from tests.integration.together import free_port, start_together, train_together
 from tests.sourced import table_content, write_table
-from tests.tiny import recipe_content, write_recipe
+from tests.tiny import matches_task, recipe_content, write_recipe
 from weft.api import Quiet
 from weft.recipes.recipe import load_recipe, parse_recipe
 from weft.run import train_run
@@ -33,12 +34,34 @@ def exact(tiny: Path, **changes: Any) -> dict[str, Any]:
     return content
 
 
+def teacher(tiny: Path) -> Path:
+    """A model of all three tasks."""
+    folder = tiny.parent / "teacher"
+    if not folder.exists():
+        folder.mkdir()
+        likes = {name: {"like": name} for name in ("sentiment", "paraphrase", "similarity")}
+        write_model(tiny, folder, likes, body=str(tiny / "body"))
+    return folder / "model"
+
+
 def cases(tiny: Path) -> dict[str, dict[str, Any]]:
     # The keys' biases have no true gradient. Bregman feeds what rounding moved them by back to AdamW, which makes large
     # steps of it unless eps is larger.
     smart = exact(tiny, penalties=["l1", "bregman", "bregman-weights"], optimizer={"eps": 1e-4})
     smart["tasks"]["paraphrase"]["regularizer"] = SMART
+    gathered = exact(tiny, optimizer={"accumulate": 2})
+    gathered["tasks"] |= {
+        "match": matches_task(tiny, loss={"name": "in-batch-negatives", "gather": True, "symmetric": True}),
+        "similarity": gathered["tasks"]["similarity"] | {"head": "cosine", "loss": {"name": "cosent", "gather": True}},
+    }
+    apart = exact(tiny, surgery="pcgrad")
+    apart["tasks"]["match"] = gathered["tasks"]["match"]
+    windows = exact(tiny, surgery="pcgrad", max_length=8)  # some batches of a process have no long text
+    windows["tasks"]["sentiment"] |= {"long_texts": {"name": "windows", "pool": "attention"}, "regularizer": SMART}
     return {
+        "gathered": gathered,
+        "gathered apart": apart,
+        "windows": windows,
         "sum": exact(tiny, schedule="max-size-cycle"),
         "uncertainty": exact(tiny, weighting={"name": "uncertainty", "lr": 0.01}, optimizer={"accumulate": 2}),
         "pcgrad": exact(tiny, surgery="pcgrad", log={"conflicts_every": 2}),
@@ -47,6 +70,7 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
         ),
         "one task at a time": exact(tiny, schedule="epoch-round-robin", trainable={"name": "layers", "layers": [1]}),
         "smart and penalties": smart,
+        "distilled average": exact(tiny, distill={"teachers": [str(teacher(tiny))], "anneal": True}, average="ema"),
         "one source": shared_rows(tiny),
         "one source, pcgrad": shared_rows(tiny, surgery="pcgrad"),
         "dropout": recipe_content(tiny, epochs=1),
@@ -95,12 +119,16 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
+        "windows",
         "sum",
+        "gathered",
+        "gathered apart",
         "uncertainty",
         "pcgrad",
         "logged",
         "one task at a time",
         "smart and penalties",
+        "distilled average",
         "one source",
         "one source, pcgrad",
     ],

@@ -55,6 +55,7 @@ def run(kind: str, content: str, folder: Path) -> None:
 
 # tracing and loading a real body in three libraries, or training it many times, takes minutes
 LONG = {
+    "better-models.md",
     "onnx.md",
     "predicting.md",
     "scaling.md",

@@ -102,3 +102,25 @@ def test_remove_leaves_the_other_answers(old: Path, tmp_path: Path) -> None:
     assert "a model needs a task" in weft("remove", tmp_path / "out", "sentiment", "-o", tmp_path / "o", code=2).stderr
     assert "already exists" in weft("remove", old, "similarity", "-o", tmp_path / "out", code=2).stderr
     assert not (tmp_path / "o").exists()
+
+
+def test_a_new_task_with_an_adapter_of_its_own(old: Path, tiny: Path, tmp_path: Path) -> None:
+    """Twice: on the plain model, and on the grown one; then with more rows, which train the adapter of their task."""
+    changes: dict[str, Any] = {"epochs": 1, "adapter": {"name": "lora", "per_task": True}}
+    weft("add", old, recipe(tmp_path, tiny, **changes), "-o", tmp_path / "one", "--keep", "exact", "--max-drop", 0)
+    content = recipe_content(tiny, **changes)
+    second = write_recipe(tmp_path, content | {"tasks": {"mood": content["tasks"]["sentiment"]}}, "second.toml")
+    weft("add", tmp_path / "one", second, "-o", tmp_path / "two", "--keep", "exact", "--max-drop", 0)
+    assert all(own["before"] == own["after"] for own in result(tmp_path / "two")["answers"].values())
+    one, two = library.load(tmp_path / "one"), library.load(tmp_path / "two")
+    assert (set(one.network.adapters), set(two.network.adapters)) == ({"paraphrase"}, {"paraphrase", "mood"})
+    assert one.predict("paraphrase", TEXTS, TEXTS) == two.predict("paraphrase", TEXTS, TEXTS)
+    more = recipe(tmp_path, tiny, epochs=1)
+    weft("add", tmp_path / "two", more, "-o", tmp_path / "more", "--keep", "rehearse", "--max-drop", 1)
+    three = library.load(tmp_path / "more")
+    assert set(three.network.adapters) == {"paraphrase", "mood"}
+    assert three.predict("paraphrase", TEXTS, TEXTS) != two.predict("paraphrase", TEXTS, TEXTS)
+    weft("remove", tmp_path / "two", "paraphrase", "-o", tmp_path / "left")
+    left = library.load(tmp_path / "left")
+    assert set(left.network.adapters) == {"mood"}
+    assert left.predict("mood", TEXTS) == two.predict("mood", TEXTS)

@@ -91,7 +91,7 @@ def test_tasks_choose_what_they_read(server: Server, loaded: weft.Model) -> None
 def test_lists_of_tasks_and_models(server: Server) -> None:
     _, tasks, _ = server.request("GET", "/v1/tasks")
     assert [task["name"] for task in tasks["data"]] == list(TASKS)
-    assert [task["texts"] for task in tasks["data"]] == [1, 2, 2]
+    assert [task["texts"] for task in tasks["data"]] == [1, 2, 2, 2]
     assert tasks["data"][0]["labels"] == ["bad", "good"]
     assert tasks["data"][2]["range"] == [0, 5]
     assert server.request("GET", "/healthz")[0] == server.request("GET", "/readyz")[0] == 200
@@ -132,7 +132,36 @@ def test_floats_when_no_encoding_is_named(server: Server) -> None:
     assert isinstance(found["data"][0]["embedding"][0], float)
 
 
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "sentiment"])
+def test_documents_are_ranked(server: Server, loaded: weft.Model, task: str) -> None:
+    query, documents = "a cat sees", ["the dog", "a cat", "a warm film", "the dog"]
+    predictions = loaded.predict(task, [query] * 4, documents)
+    scores = [one.probabilities["1"] if one.probabilities else one.score for one in predictions]
+    body = {
+        "model": f"tiny/{task}",
+        "query": query,
+        "documents": [documents[0], {"text": documents[1]}, *documents[2:]],
+    }
+    found = server.post("/v1/rerank", body)
+    assert found["model"] == f"tiny/{task}"
+    assert found["id"]
+    order = sorted(range(4), key=lambda i: -scores[i])  # stable: of equal documents, the first
+    assert [one["index"] for one in found["results"]] == order
+    assert [one["relevance_score"] for one in found["results"]] == pytest.approx([scores[i] for i in order], abs=1e-5)
+    assert all("document" not in one for one in found["results"])
+    shown = server.post("/v1/rerank", body | {"top_n": 2, "return_documents": True})["results"]
+    assert [one["document"]["text"] for one in shown] == [documents[i] for i in order[:2]]
+    assert found["usage"]["total_tokens"] > 0
+
+
+def test_the_models_name_ranks_with_its_first_task_on_pairs(server: Server) -> None:
+    body = {"query": "a cat", "documents": ["a dog", "the cat"]}
+    one, other = (server.post("/v1/rerank", body | {"model": name}) for name in ("tiny", "tiny/paraphrase"))
+    assert one["results"] == other["results"]
+
+
 GOOD = {"text": "a cat"}
+RANK = {"model": "tiny", "query": "a", "documents": ["b"]}
 BAD: list[tuple[str, str, Any, int, str]] = [
     ("not json", "/v1/predict", b"{", 400, "the body is not JSON"),
     ("nothing", "/v1/predict", b"", 400, "the body is not JSON"),
@@ -171,6 +200,14 @@ BAD: list[tuple[str, str, Any, int, str]] = [
         400,
         "encoding_format",
     ),
+    ("one text", "/v1/rerank", RANK | {"model": "tiny/sentiment"}, 404, "models that rank documents: tiny, tiny/para"),
+    ("no documents", "/v1/rerank", RANK | {"documents": []}, 400, "documents: expected at least one text"),
+    ("a document", "/v1/rerank", RANK | {"documents": "b"}, 400, "documents: expected a list of texts, found a text"),
+    ("an object", "/v1/rerank", RANK | {"documents": [{"body": "b"}]}, 400, "documents: entry 0: expected a text"),
+    ("no results", "/v1/rerank", RANK | {"top_n": 0}, 400, "top_n: "),
+    ("a query with NUL", "/v1/rerank", RANK | {"query": "a\0"}, 400, "query: entry 0: contains a NUL"),
+    ("a long query", "/v1/rerank", RANK | {"query": "a" * 20_001}, 400, "query: entry 0 has 20,001 characters"),
+    ("many documents", "/v1/rerank", RANK | {"documents": ["a"] * 257}, 400, "documents: found 257 texts"),
     ("an odd path", "/v1/preach", GOOD, 404, "unknown path; /docs lists all paths"),
 ]
 

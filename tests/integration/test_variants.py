@@ -1,4 +1,4 @@
-"""Every pooling, head, loss, regularizer and penalty through a real run: trained, saved, loaded, the same scores."""
+"""Every variant of a task's parts and of penalties through a real run: trained, saved, loaded, the same scores."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 import weft
 from tests.contracts.registry import of_rows, variants
 from tests.tiny import recipe_content, write_recipe
+from weft.data.long_texts import LongTextsConfig
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 from weft.nn.pooling import PoolingConfig
@@ -44,6 +45,13 @@ def run(tiny: Path, folder: Path, changes: dict[str, dict[str, Any]], **top: Any
 def test_poolings_from_any_layer(tiny: Path, tmp_path: Path, name: str, layer: Any) -> None:
     own = {"pooling": name} if layer is None else {"pooling": name, "layer": layer}
     run(tiny, tmp_path, {"sentiment": own, "similarity": own})
+
+
+@pytest.mark.parametrize("name", variants(LongTextsConfig))
+@pytest.mark.parametrize("regularizer", variants(RegularizerConfig))
+def test_long_texts(tiny: Path, tmp_path: Path, name: str, regularizer: str) -> None:
+    own = {"long_texts": name, "regularizer": regularizer, "pooling": "mean"}
+    run(tiny, tmp_path, {"sentiment": own, "similarity": {"long_texts": name}}, max_length=8, surgery="pcgrad")
 
 
 @pytest.mark.parametrize("name", variants(HeadConfig))

@@ -18,6 +18,7 @@ from weft.kinds.metrics import METRICS
 from weft.recipes.recipe import Recipe
 from weft.tasks.config import TaskConfig
 from weft.training.checkpoint import CheckpointConfig
+from weft.training.distillation import DistillConfig
 from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import PhaseConfig
 from weft.training.step import LogConfig
@@ -25,7 +26,17 @@ from weft.training.step import LogConfig
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 COMMAND_NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
-PAGES = ("readings.md", "heads.md", "losses.md", "regularizers.md", "schedules.md", "combining.md", "report.md")
+PAGES = (
+    "adapters.md",
+    "readings.md",
+    "heads.md",
+    "losses.md",
+    "regularizers.md",
+    "schedules.md",
+    "combining.md",
+    "report.md",
+    "better-models.md",
+)
 
 
 @pytest.fixture
@@ -44,7 +55,7 @@ def test_the_reference_is_written_from_the_code(reference: dict[str, Any]) -> No
 def test_the_reference_has_every_key_variant_command_and_name(reference: dict[str, Any]) -> None:
     """The generator leaves nothing out."""
     pages = {name: page() for name, page in reference["PAGES"].items()}
-    configs = [Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig, PhaseConfig, LogConfig]
+    configs = [Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig, PhaseConfig, LogConfig, DistillConfig]
     keys = [key for config in configs for key in config.model_fields]
     variants_ = [variant for registry in REGISTRIES.values() for variant in variants(registry).items()]
     keys += [key for _, config in variants_ for key in config.model_fields if key != "name"]

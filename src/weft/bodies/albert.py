@@ -9,7 +9,7 @@ from torch import nn
 
 from weft.bodies.bert import EMBEDDINGS
 from weft.bodies.embeddings import Embeddings, ProjectedEmbeddings
-from weft.bodies.family import SHAPE_KEYS, Classifier, Family, Names
+from weft.bodies.family import SHAPE_KEYS, Classifier, Family, MaskedHead, Names
 from weft.bodies.post_norm import Layer
 from weft.bodies.shape import BodyShape, FactorizedShape
 from weft.foundation.errors import UserError
@@ -35,6 +35,9 @@ class Albert(Family):
     has_pooler = True
     classifier = Classifier(
         "AlbertForSequenceClassification", "albert.", "albert.pooler", "classifier", "classifier_dropout_prob"
+    )
+    masked_head = MaskedHead(
+        "AlbertForMaskedLM", "albert.", "predictions.dense", "predictions.LayerNorm", "predictions.bias"
     )
     once: ClassVar[Names] = EMBEDDINGS | {
         "embeddings.project": ("encoder.embedding_hidden_mapping_in",),

@@ -66,9 +66,12 @@ class Groups:
         self.heads = heads
         self.sizes: list[tuple[int, int]] = []
         """(b, l) of each group."""
+        self.starts: list[NDArray[np.int64]] = []
+        """Index of the first token of each sequence in each group."""
         rows = []
         for length in np.unique(lengths):
             first = starts[lengths == length]
+            self.starts.append(first)
             self.sizes.append((len(first) * heads, int(length)))
             tokens = first[:, None, None] + np.arange(length)  # [sequences, 1, l]
             rows.append((tokens * heads + np.arange(heads)[:, None]).ravel())

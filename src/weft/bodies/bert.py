@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from weft.bodies.family import Classifier, Family, Names
+from weft.bodies.family import Classifier, Family, MaskedHead, Names
 from weft.bodies.shape import BodyShape
 
 EMBEDDINGS: Names = {
@@ -31,6 +31,13 @@ class Bert(Family):
     has_pooler = True
     classifier = Classifier(
         "BertForSequenceClassification", "bert.", "bert.pooler.dense", "classifier", "classifier_dropout"
+    )
+    masked_head = MaskedHead(
+        "BertForMaskedLM",
+        "bert.",
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.bias",
     )
     once: ClassVar[Names] = EMBEDDINGS | {"pooler": ("pooler.dense",)}
     per_layer: ClassVar[Names] = LAYER

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from weft.bodies.adapted import AdaptedPass
 from weft.bodies.layout import Packed, Padded, TokenLayout
 from weft.bodies.registry import FAMILIES
 from weft.bodies.shape import BodyShape
@@ -47,33 +48,46 @@ class Body(nn.Module):
         embedded: Tensor = self.embeddings(encoded.ids, encoded.positions, encoded.segments)
         return embedded
 
-    def encode(self, embedded: Tensor, encoded: Encoded, read: Tensor | None = None) -> tuple[Tensor, ...]:
+    def encode(
+        self, embedded: Tensor, encoded: Encoded, read: Tensor | None = None, adapted: AdaptedPass | None = None
+    ) -> tuple[Tensor, ...]:
         """Return layers + 1 tensors [t, w]: the embeddings, then the output of each layer.
 
         `read` holds the indices of the tokens whose last hidden state is used. The last state of all other tokens is
-        zero. This saves most of a layer if the tasks use first tokens only.
+        zero. This saves most of a layer if the tasks use first tokens only. `adapted` are the adapters of the tokens.
         """
-        return self._layers(embedded, Packed(encoded, self.shape.heads), read)
+        return self._layers(embedded, Packed(encoded, self.shape.heads), read, adapted)
 
-    def forward(self, encoded: Encoded, read: Tensor | None = None) -> tuple[Tensor, ...]:
-        return self.encode(self.embed(encoded), encoded, read)
+    def forward(
+        self, encoded: Encoded, read: Tensor | None = None, adapted: AdaptedPass | None = None
+    ) -> tuple[Tensor, ...]:
+        return self.encode(self.embed(encoded), encoded, read, adapted)
 
-    def padded(self, ids: Tensor, mask: Tensor, segments: Tensor) -> tuple[Tensor, ...]:
-        """Like `forward`, for padded `[n, l]` inputs: return [n, l, w] tensors. `mask` is 0 for padding, else 1."""
+    def padded(
+        self, ids: Tensor, mask: Tensor, segments: Tensor, adapted: AdaptedPass | None = None
+    ) -> tuple[Tensor, ...]:
+        """Like `forward`, for padded `[n, l]` inputs: return [n, l, w] tensors. `mask` is 0 for padding, else 1.
+
+        `adapted` has one adapter, for all tokens.
+        """
         layout = Padded(mask, self.shape.heads)
-        return self._layers(self.embeddings(ids, layout.positions, segments), layout)
+        return self._layers(self.embeddings(ids, layout.positions, segments), layout, None, adapted)
 
-    def _layers(self, hidden: Tensor, layout: TokenLayout, read: Tensor | None = None) -> tuple[Tensor, ...]:
+    def _layers(
+        self, hidden: Tensor, layout: TokenLayout, read: Tensor | None, adapted: AdaptedPass | None
+    ) -> tuple[Tensor, ...]:
+        adapted = adapted or AdaptedPass()
         if self.relative is not None:
             layout.shared = self.relative(layout)
         outputs = [hidden]
         for number in range(1, self.shape.layers + 1):
-            layer = self.layers[min(number, len(self.layers)) - 1]
+            weights = min(number, len(self.layers)) - 1
+            layer, own = self.layers[weights], adapted.layer(weights)
             only = read if number == self.shape.layers else None
             if self.recompute and torch.is_grad_enabled():
-                states = checkpoint(layer, outputs[-1], layout, only, use_reentrant=False)
+                states = checkpoint(layer, outputs[-1], layout, only, own, use_reentrant=False)
             else:
-                states = layer(outputs[-1], layout, only)
+                states = layer(outputs[-1], layout, only, own)
             if number == self.shape.layers and self.final is not None:
                 states = self.final(states)
             outputs.append(states if only is None else states.new_zeros(hidden.shape).index_copy(0, only, states))

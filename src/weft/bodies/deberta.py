@@ -7,7 +7,7 @@ share. Distances beyond half of the buckets are bucketed on a log scale.
 Shapes: n sequences, h heads, l positions, d dimensions per head, r relative positions that can occur in a pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from weft.bodies.adapted import AdaptedLayer
 from weft.bodies.bert import EMBEDDINGS, LAYER
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import SHAPE_KEYS, Family, Names
@@ -24,6 +25,9 @@ from weft.bodies.layout import TokenLayout
 from weft.bodies.post_norm import Layer
 from weft.bodies.shape import BodyShape
 from weft.foundation.errors import UserError
+
+Projected = tuple[Tensor | None, Tensor | None]
+"""Queries and keys of the relative positions; None for those that are not used."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +104,23 @@ class DisentangledLayer(Layer):
         own = not shape.shares_projections
         self.position_keys = nn.Linear(shape.width, shape.width) if own and shape.c2p else None
         self.position_queries = nn.Linear(shape.width, shape.width) if own and shape.p2c else None
+        self.shares_projections = shape.shares_projections
         self.uses = (shape.c2p, shape.p2c)
         self.scale = (shape.width // shape.heads * (1 + sum(self.uses))) ** -0.5
 
-    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float) -> Tensor:
+    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float, adapted: AdaptedLayer) -> Tensor:
         table, *rows = layout.shared
-        queries, keys = self._projected(self.dropout(table))
-        bias = partial(self._bias, rows=rows, queries=queries, keys=keys)
-        return layout.attend(self.qkv(hidden), dropout, bias, self.scale)
+        table = self.dropout(table)
+        plain = self._projected(table)
+        # an adapter of the query and key projections also changes what they make of relative positions
+        shared = self.shares_projections and "qkv" in adapted.sites
+        all_ways = [self._updated(table, plain, one) for one in adapted.alone()] if shared else [plain]
+        ways = [(self._by_head(queries), self._by_head(keys)) for queries, keys in all_ways]
+        bias = partial(self._bias, rows=rows, ways=ways, sequences=partial(layout.sequences, adapted.sizes))
+        return layout.attend(adapted.linear("qkv", self.qkv, hidden), dropout, bias, self.scale)
 
-    def _projected(self, table: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Return queries and keys `[h, d, r]` of the relative positions; None for those that are not used."""
+    def _projected(self, table: Tensor) -> Projected:
+        """Return queries and keys `[r, w]` of the relative positions."""
         width = table.shape[1]
         keys: Tensor | None = None
         queries: Tensor | None = None
@@ -125,16 +135,38 @@ class DisentangledLayer(Layer):
                 queries = F.linear(table, self.qkv.weight[:width], self.qkv.bias[:width])
             else:
                 queries = self.position_queries(table)
-        return self._by_head(queries), self._by_head(keys)
+        return queries, keys
+
+    def _updated(self, table: Tensor, plain: Projected, adapted: AdaptedLayer) -> Projected:
+        """Return the projections of the relative positions as one adapter changes them."""
+        zeros = torch.zeros_like(table)
+        stacked = torch.cat([*(zeros if one is None else one for one in plain), zeros], dim=1)
+        queries, keys, _ = adapted.update("qkv", table, stacked).chunk(3, dim=1)
+        return None if plain[0] is None else queries, None if plain[1] is None else keys
 
     def _by_head(self, rows: Tensor | None) -> Tensor | None:
         return None if rows is None else rows.unflatten(1, (self.heads, -1)).permute(1, 2, 0)
 
     def _bias(
-        self, number: int, q: Tensor, k: Tensor, *, rows: list[Tensor], queries: Tensor | None, keys: Tensor | None
+        self,
+        number: int,
+        q: Tensor,
+        k: Tensor,
+        *,
+        rows: list[Tensor],
+        ways: list[Projected],
+        sequences: Callable[[int], list[int]],
     ) -> Tensor:
-        """Return the relative position scores of a group, [n, h, l, l]."""
-        wanted = rows[number].expand(*q.shape[:2], -1, -1)
+        """Return the relative position scores of a group, [n, h, l, l]; `ways` are the projections of each adapter."""
+        if len(ways) == 1:
+            return self._scores(rows[number], q, k, ways[0])
+        counts = sequences(number)
+        pieces = zip(q.split(counts), k.split(counts), ways, strict=True)
+        return torch.cat([self._scores(rows[number], *piece) for piece in pieces])
+
+    def _scores(self, rows: Tensor, q: Tensor, k: Tensor, projected: Projected) -> Tensor:
+        queries, keys = projected
+        wanted = rows.expand(*q.shape[:2], -1, -1)
         score: Tensor | None = None
         if keys is not None:
             score = torch.matmul(q, keys).gather(-1, wanted)

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from weft.bodies.family import UNTYPED_KEYS, Family, Names
+from weft.bodies.family import UNTYPED_KEYS, Family, MaskedHead, Names
 from weft.bodies.shape import BodyShape
 
 
@@ -35,6 +35,9 @@ class DistilBert(Family):
         "outer": ("ffn.lin2",),
         "outer_norm": ("output_layer_norm",),
     }
+    masked_head = MaskedHead(
+        "DistilBertForMaskedLM", "distilbert.", "vocab_transform", "vocab_layer_norm", "vocab_projector.bias"
+    )
     layer_prefix = "transformer.layer.{}."
     prefixes = ("distilbert.",)
     not_body = ("vocab_", "pre_classifier.", "classifier.", "qa_outputs.")

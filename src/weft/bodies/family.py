@@ -52,6 +52,21 @@ class Classifier:
     """Key of config.json for the dropout before the output layer."""
 
 
+@dataclass(frozen=True)
+class MaskedHead:
+    """Masked-language modelling in `transformers`: dense layer, activation, LayerNorm, tied token embeddings."""
+
+    architecture: str
+    prefix: str
+    """Prefix of the body's tensor names."""
+    dense: str
+    norm: str
+    bias: str
+    """Name of the bias of the output, a tensor."""
+    activation: str | None = None
+    """Defaults to the activation of the layers."""
+
+
 class Family:
     """Base class with the common defaults; each family overrides what differs."""
 
@@ -67,6 +82,8 @@ class Family:
     classifier: ClassVar[Classifier | None] = None
     has_plain_tagger: ClassVar[bool] = True
     """Whether the token classifier of `transformers` is one linear layer on the last states."""
+    masked_head: ClassVar[MaskedHead | None] = None
+    """Where checkpoints have the head of masked-language modelling. Without it, `weft pretrain` starts a new head."""
 
     once: ClassVar[Names]
     per_layer: ClassVar[Names]

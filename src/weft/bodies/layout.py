@@ -10,6 +10,7 @@ Shapes: t tokens, n sequences, l positions, w width, h heads, d = w / h.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -38,6 +39,10 @@ class TokenLayout(ABC):
         `scale` defaults to `d ** -0.5`.
         """
 
+    def sequences(self, sizes: Sequence[int], number: int) -> list[int]:
+        """Return how many sequences of a group are in each span of tokens; `sizes` are the tokens of each span."""
+        raise NotImplementedError("only packed tokens belong to several spans")
+
 
 class Packed(TokenLayout):
     """Packed layout, `[t, w]`."""
@@ -49,6 +54,11 @@ class Packed(TokenLayout):
 
     def attend(self, qkv: Tensor, dropout: float, bias: Bias | None = None, scale: float | None = None) -> Tensor:
         return attention(qkv, self.groups, dropout, bias, scale)
+
+    def sequences(self, sizes: Sequence[int], number: int) -> list[int]:
+        before = np.searchsorted(self.groups.starts[number], [0, *np.cumsum(sizes)])
+        counts: list[int] = np.diff(before).tolist()
+        return counts
 
 
 class Padded(TokenLayout):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from weft.bodies.adapted import PLAIN, AdaptedLayer
 from weft.bodies.dropout import Dropout
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import UNTYPED_KEYS, Family, Names
@@ -106,16 +107,23 @@ class ModernLayer(nn.Module):
         self.windowed = shape.is_windowed(number)
         self.reach = shape.window // 2
 
-    def forward(self, hidden: Tensor, layout: TokenLayout, only: Tensor | None = None) -> Tensor:
+    def forward(
+        self, hidden: Tensor, layout: TokenLayout, only: Tensor | None = None, adapted: AdaptedLayer = PLAIN
+    ) -> Tensor:
         """Return the hidden states of all tokens, or of the tokens with the indices `only`."""
         normed = hidden if self.attention_norm is None else self.attention_norm(hidden)
-        context = self._context(self.qkv(normed), layout)
+        context = self._context(adapted.linear("qkv", self.qkv, normed), layout)
+        beside = adapted.beside(normed, layout, self.attention_dropout if self.training else 0.0)
         if only is not None:
             hidden, context = hidden.index_select(0, only), context.index_select(0, only)
-        hidden = hidden + self.out_dropout(self.attention_out(context))
-        raised, gate = self.inner(self.inner_norm(hidden)).chunk(2, dim=-1)
-        states: Tensor = hidden + self.outer(self.dropout(self.activation(raised) * gate))
-        return states
+            beside = None if beside is None else beside.index_select(0, only)
+            adapted = adapted.at(only)
+        attended = self.out_dropout(adapted.linear("attention_out", self.attention_out, context))
+        hidden = hidden + adapted.block("attention", attended)
+        raised, gate = adapted.linear("inner", self.inner, self.inner_norm(hidden)).chunk(2, dim=-1)
+        gated = self.dropout(self.activation(raised) * gate)
+        added = adapted.block("feed-forward", adapted.linear("outer", self.outer, gated))
+        return hidden + (added if beside is None else added + beside)
 
     def _context(self, qkv: Tensor, layout: TokenLayout) -> Tensor:
         cos, sin = (table.to(qkv.dtype) for table in layout.shared[2 * self.windowed :][:2])

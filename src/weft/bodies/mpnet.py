@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from weft.bodies.family import UNTYPED_KEYS, Classifier, Names
+from weft.bodies.adapted import AdaptedLayer
+from weft.bodies.family import UNTYPED_KEYS, Classifier, MaskedHead, Names
 from weft.bodies.layout import TokenLayout
 from weft.bodies.post_norm import Layer
 from weft.bodies.roberta import CountsFromPad
@@ -43,8 +44,9 @@ def buckets(distance: Tensor) -> Tensor:
 
 
 class BiasedLayer(Layer):
-    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float) -> Tensor:
-        return layout.attend(self.qkv(hidden), dropout, lambda number, _queries, _keys: layout.shared[number])
+    def context(self, hidden: Tensor, layout: TokenLayout, dropout: float, adapted: AdaptedLayer) -> Tensor:
+        qkv = adapted.linear("qkv", self.qkv, hidden)
+        return layout.attend(qkv, dropout, lambda number, _queries, _keys: layout.shared[number])
 
 
 class Mpnet(CountsFromPad):
@@ -72,6 +74,9 @@ class Mpnet(CountsFromPad):
         "outer": ("output.dense",),
         "outer_norm": ("output.LayerNorm",),
     }
+    masked_head = MaskedHead(
+        "MPNetForMaskedLM", "mpnet.", "lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "gelu"
+    )
     prefixes = ("mpnet.",)
     not_body = ("lm_head.", "classifier.", "qa_outputs.")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from weft.bodies.bert import EMBEDDINGS, LAYER
 from weft.bodies.embeddings import Embeddings, OffsetEmbeddings
-from weft.bodies.family import Classifier, Family, Names
+from weft.bodies.family import Classifier, Family, MaskedHead, Names
 from weft.bodies.shape import BodyShape
 from weft.foundation.errors import UserError
 
@@ -43,6 +43,9 @@ class Roberta(CountsFromPad):
     classifier = Classifier(
         "RobertaForSequenceClassification", "roberta.", "classifier.dense", "classifier.out_proj", "classifier_dropout"
     )
+    masked_head = MaskedHead(
+        "RobertaForMaskedLM", "roberta.", "lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "gelu"
+    )
     once: ClassVar[Names] = EMBEDDINGS | {"pooler": ("pooler.dense",)}
     per_layer: ClassVar[Names] = LAYER
     prefixes = ("roberta.",)
@@ -57,6 +60,7 @@ class XlmRoberta(Roberta):
     architecture = "XLMRobertaModel"
     default = replace(Roberta.default, model_type="xlm-roberta", vocabulary=30522)
     classifier = replace(Roberta.classifier, architecture="XLMRobertaForSequenceClassification")
+    masked_head = replace(Roberta.masked_head, architecture="XLMRobertaForMaskedLM")
 
 
 class Camembert(Roberta):
@@ -67,3 +71,4 @@ class Camembert(Roberta):
     architecture = "CamembertModel"
     default = replace(Roberta.default, model_type="camembert", vocabulary=30522)
     classifier = replace(Roberta.classifier, architecture="CamembertForSequenceClassification")
+    masked_head = replace(Roberta.masked_head, architecture="CamembertForMaskedLM")

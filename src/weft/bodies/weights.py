@@ -77,11 +77,11 @@ def from_hugging_face(theirs: Mapping[str, Tensor], shape: BodyShape, where: str
 
 def body_only(theirs: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
     """Return the body's tensors under the names of the family's class in `transformers`."""
-    modern = {_modern(name, family): tensor for name, tensor in theirs.items()}
+    modern = {modern_name(name, family): tensor for name, tensor in theirs.items()}
     return {name: tensor for name, tensor in modern.items() if not name.startswith((*family.not_body, *NOT_BODY))}
 
 
-def _modern(name: str, family: Family) -> str:
+def modern_name(name: str, family: Family) -> str:
     """Remove the family's prefix, which some checkpoints add, and rename gamma and beta of old checkpoints."""
     for prefix in family.prefixes:
         name = name.removeprefix(prefix)
@@ -150,9 +150,26 @@ def read_tensors(folder: Path) -> tuple[dict[str, Tensor], Path]:
     raise UserError(f"{folder}: has neither model.safetensors nor pytorch_model.bin")
 
 
-def load_body(folder: Path, *, dropout: float | None = None, attention_dropout: float | None = None) -> Body:
-    """Load a body from a Hugging Face folder, in fp32. A missing pooler keeps its random initialization."""
-    shape = read_shape(folder)
+def cut_shape(shape: BodyShape, layers: int | None) -> BodyShape:
+    """Return the shape of a body's first `layers` layers; None for all. Layers that share weights repeat less often."""
+    if layers is not None and layers > shape.layers:
+        raise UserError(f"layers: found {layers}, but the body has {shape.layers}")
+    return replace(shape, layers=layers or shape.layers)
+
+
+def load_body(
+    folder: Path,
+    *,
+    dropout: float | None = None,
+    attention_dropout: float | None = None,
+    layers: int | None = None,
+) -> Body:
+    """Load a body, or its first `layers` layers, from a Hugging Face folder, in fp32.
+
+    A missing pooler keeps its random initialization.
+    """
+    whole = read_shape(folder)
+    shape = cut_shape(whole, layers)
     shape = replace(
         shape,
         dropout=shape.dropout if dropout is None else dropout,
@@ -160,9 +177,10 @@ def load_body(folder: Path, *, dropout: float | None = None, attention_dropout: 
     )
     tensors, file = read_tensors(folder)
     require_held(body_only(tensors, FAMILIES[shape.model_type]), file)
-    state = from_hugging_face(tensors, shape, str(file))
     with shapes_alone():  # shapes only: a config with wrong sizes must not exhaust memory
         planned = {name: parameter.shape for name, parameter in Body(shape).named_parameters()}
+    found = from_hugging_face(tensors, whole, str(file))
+    state = {name: tensor for name, tensor in found.items() if name in planned}
     table = names(shape)
     for name, tensor in state.items():
         theirs = " + ".join(table[name])

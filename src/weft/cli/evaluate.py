@@ -26,6 +26,13 @@ def evaluate(
     loaded = load(model, device, trust_code=trust_code)
     for note in options.unused_data_dir(loaded.config, data_dir):
         typer.echo(f"note: {note}", err=True)
+    tuned = [task for task, labels in loaded.labels.items() if labels.thresholds is not None]
+    if tuned and split == "dev" and not files:
+        typer.echo(
+            f"note: the thresholds of {', '.join(tuned)} were tuned on the dev rows, so these scores are optimistic; "
+            "the run's result.json has cross-fitted ones",
+            err=True,
+        )
     evaluation = loaded.evaluate(split, data_dir=data_dir, files=files)
     if as_json:
         scores = {"split": shown, "tasks": evaluation.scores, "overall": evaluation.overall}

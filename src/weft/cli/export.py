@@ -10,7 +10,9 @@ from weft.cli import options
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A run folder, or the model folder inside it.")],
-    to: Annotated[str, typer.Option("--to", help="transformers, sentence-transformers or onnx.")],
+    to: Annotated[
+        str, typer.Option("--to", help="transformers, sentence-transformers, onnx, or peft for LoRA adapters.")
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT", help="Folder to write; made by this command.")],
     quantize: Annotated[
         str | None, typer.Option("--quantize", metavar="int8", help="8-bit weights, evaluated on dev. For onnx.")

@@ -19,6 +19,8 @@ def _column(value: Any) -> Any:
 def _label_columns(value: Any) -> Any:
     if isinstance(value, list | tuple):
         names = tuple(map(_column, value))
+        if not names:  # a kind without labels
+            return names
         if len(names) < 2 or len(set(map(str, names))) < len(names) or not all(isinstance(n, str) for n in names):
             raise ValueError(f"found {list(value)!r}, expected the names of at least two columns, each once")
         return names
@@ -27,7 +29,13 @@ def _label_columns(value: Any) -> Any:
     return _column(value)
 
 
+def _columns(value: Any) -> Any:
+    """Convert one column name to a list of names."""
+    return tuple(map(_column, value)) if isinstance(value, list | tuple) else (_column(value),)
+
+
 ColumnName = Annotated[str, BeforeValidator(_column)]
+ColumnNames = Annotated[tuple[str, ...], BeforeValidator(_columns)]
 LabelColumns = Annotated[str | tuple[str, ...], BeforeValidator(_label_columns)]
 
 
@@ -40,6 +48,9 @@ class DataConfig(Config):
     """Dev file, on which scores are measured."""
     test: str | None = None
     """Test file, used only by `weft evaluate --split test`."""
+    unlabelled: str | None = None
+    """File of further train texts without labels, with the same text columns. Teachers (`distill`) predict them, and
+    only these predictions are trained on."""
     dev_fraction: float | None = Field(default=None, gt=0, lt=1)
     """Fraction of the train file to hold out instead of `dev`. Rows with equal texts stay in one split."""
     text: ColumnName = "text"
@@ -48,7 +59,10 @@ class DataConfig(Config):
     """Column of the second text. Required by the readings bi, cross and concat."""
     label: LabelColumns = "label"
     """Column of the label. For a multilabel task: a column of JSON lists or of labels separated by , ; or |, or a list
-    of columns of 0 and 1, one per label."""
+    of columns of 0 and 1, one per label. An empty list, the default of matches, if rows have no label."""
+    negative: ColumnNames = ()
+    """Column of a hard negative, or a list of columns, for matches: texts that do not match the first text. Read from
+    the train file only."""
     label_map: dict[str, str] | None = None
     """New names for labels: `{ "1" = "bad", "2" = "bad", "3" = "good" }`"""
     mask: tuple[MaskKind, ...] = ()
@@ -96,6 +110,13 @@ class DataConfig(Config):
             raise ValueError(f"`columns` is {list(self.columns)}; expected every name once")
         return self
 
+    @model_validator(mode="after")
+    def _rules_need_labels(self) -> "DataConfig":
+        for key in ("label_map", "on_blank", "unlabelled"):
+            if getattr(self, key) and not self.label:
+                raise ValueError(f"`{key}` is about labels, but there is no label column; leave it out")
+        return self
+
     @property
     def layout(self) -> Layout:
         """Layout of the files."""
@@ -103,7 +124,19 @@ class DataConfig(Config):
 
     def without_files(self) -> "DataConfig":
         """Return a copy with the columns and rules only, without the files, their layout and their location."""
-        files = {"train", "dev", "test", "hub", "preset", "given", "quoting", "header", "columns", "encoding"}
+        files = {
+            "train",
+            "dev",
+            "test",
+            "unlabelled",
+            "hub",
+            "preset",
+            "given",
+            "quoting",
+            "header",
+            "columns",
+            "encoding",
+        }
         return DataConfig.model_validate(self.model_dump(exclude=files))
 
     @property
@@ -145,6 +178,14 @@ PRESETS: dict[str, DataConfig] = {
     "quora": _cs224n("quora", "quora", **_PAIR, label="is_duplicate"),
     "stsb": _cs224n("stsb", "sts", **_PAIR, label="similarity"),
     "cfimdb": _cs224n("cfimdb", "ids-cfimdb", text="sentence", label="sentiment"),
+    # phrases of two or more words in the trees of SST's train sentences: no dev file, so some are held out
+    "sst-phrases": DataConfig(
+        preset="sst-phrases",
+        train="more/sst-phrases-train.tsv",
+        dev_fraction=0.02,
+        text="phrase",
+        label="sentiment",
+    ),
     "starter/sentiment": _starter("sentiment"),
     "starter/paraphrase": _starter("paraphrase", text2="text2"),
     "starter/similarity": _starter("similarity", text2="text2"),

@@ -1,5 +1,6 @@
 """Data set of one task and one split, and its batches."""
 
+from collections.abc import Callable
 from copy import copy
 
 import numpy as np
@@ -9,7 +10,8 @@ from torch import Tensor
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
-from weft.data.labels import FlagColumns, LabelColumn
+from weft.data.joined import JoinedFile
+from weft.data.labels import FlagColumns, LabelColumn, TextNumbers
 from weft.data.readings import Reader, TokenSequence, pack
 from weft.data.tokens import TokenizedFile
 from weft.data.word_labels import WordLabels
@@ -18,15 +20,18 @@ from weft.foundation.errors import UserError
 from weft.foundation.randomness import generator
 from weft.foundation.values import Batch, Rows, Words
 from weft.kinds.labels import Labels
-from weft.kinds.truth import Targets
+from weft.kinds.truth import Predictions, Targets
 
 
-def text_columns(config: DataConfig, reader: Reader) -> list[str]:
-    """Return the names of the text columns that a reading uses."""
-    return [config.text] if reader.texts == 1 else [config.text, str(config.text2)]
+def text_columns(config: DataConfig, reader: Reader, *, training: bool = False) -> list[str]:
+    """Return the names of the text columns that a reading uses; hard negatives are for training only."""
+    columns = [config.text] if reader.texts == 1 else [config.text, str(config.text2)]
+    return [*columns, *config.negative] if training else columns
 
 
 def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
+    if not config.label:
+        return TextNumbers(file)
     require_columns(file.source, file.columns, list(config.label_columns))
     if isinstance(config.label, str) and file.has_words:
         return WordLabels(file, config.label, config.label_map, config.on_blank, config.text)
@@ -46,12 +51,17 @@ class Dataset:
         reader: Reader,
         labels: Labels,
         keep: Rows | None = None,
+        *,
+        training: bool = False,
     ) -> None:
-        """`keep` contains the rows of the file that belong to this split. Defaults to all rows."""
+        """`keep` contains the rows of the file that belong to this split. Defaults to all rows.
+
+        `training` includes the columns of hard negatives.
+        """
         self.task = task
         self.file = file
         self.reader = reader
-        self.columns = text_columns(config, reader)
+        self.columns = text_columns(config, reader, training=training)
         self.labels = labels
         column = label_column(config, file)
         targets, rows, blank = column.targets(labels, skip_bad_rows=config.on_bad_rows == "skip")
@@ -65,6 +75,10 @@ class Dataset:
         self.rows: Rows = rows
         """Index in the file of each row of this data set."""
         self.targets: Targets = targets
+        self.teacher: Callable[[Rows], Predictions] | None = None
+        """Returns the teachers' predictions for rows of this data set, on the training scale."""
+        self.labelled: NDArray[np.bool_] | None = None
+        """Which rows have a label. None for all rows."""
         if not len(rows):
             raise UserError(f"{file.source}: leaves no row for task {task!r}")
 
@@ -77,8 +91,25 @@ class Dataset:
             return self
         chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
         part = copy(self)
-        part.rows, part.targets = self.rows[chosen], self.targets[chosen]
+        part.rows, part.targets, part.teacher = self.rows[chosen], self.targets[chosen], None
+        part.labelled = None if self.labelled is None else self.labelled[chosen]
         return part
+
+    def with_unlabelled(self, file: TokenizedFile) -> "Dataset":
+        """Return these rows and all rows of a file without labels, whose targets are placeholders."""
+        joined, count = copy(self), len(file)
+        joined.file = JoinedFile(self.file, file, self.columns)
+        joined.rows = np.concatenate([self.rows, len(self.file) + np.arange(count)])
+        blank = np.array([self.labels.kind.blank(self.labels)] * count, dtype=self.targets.dtype)
+        joined.targets = np.concatenate([self.targets, blank])
+        joined.labelled = np.arange(len(joined.rows)) < len(self.rows)
+        return joined
+
+    def taught_by(self, teacher: Callable[[Rows], Predictions]) -> "Dataset":
+        """Return the same rows with teachers' predictions, which every batch then carries beside its targets."""
+        taught = copy(self)
+        taught.teacher = teacher
+        return taught
 
     @property
     def texts_key(self) -> tuple[object, ...]:
@@ -91,7 +122,7 @@ class Dataset:
     def sequences_at(self, index: int) -> list[TokenSequence]:
         """Return the sequences of any row of the file."""
         ids = [self.file.ids(column, index) for column in self.columns]
-        return self.reader.sequences(ids[0], ids[1] if len(ids) > 1 else None, self.file.words(self.columns[0], index))
+        return self.reader.sequences(ids[0], *ids[1:], words=self.file.words(self.columns[0], index))
 
     def _words(self, row: int) -> WordTable | None:
         return self.file.words(self.columns[0], int(self.rows[row]))
@@ -99,11 +130,19 @@ class Dataset:
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""
         items = [(self.sequences(int(row)), int(row)) for row in rows]
-        items.sort(key=lambda item: [len(sequence.ids) for sequence in item[0]])
+        items.sort(key=lambda item: [len(side.ids) for side in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)
         order = np.array([row for _, row in items], dtype=np.int64)
         words, target = self.targets_of(order)
-        return Batch(self.task, order, tuple(pack(side) for side in sides), target, words)
+        return Batch(
+            task=self.task,
+            rows=order,
+            texts=tuple(pack(side) for side in sides),
+            target=target,
+            words=words,
+            teacher=None if self.teacher is None else torch.from_numpy(self.teacher(order)),
+            labelled=None if self.labelled is None else torch.from_numpy(self.labelled[order]),
+        )
 
     def targets_of(self, rows: Rows) -> tuple[Words | None, Tensor]:
         """Return the targets of rows: one per row, or one per trained token of their words, with these."""
@@ -125,7 +164,7 @@ class Dataset:
         return self.reader.token_counts(self.text_lengths())
 
     def cut_rows(self) -> int:
-        """Return the number of rows truncated by `max_length`."""
+        """Return the number of rows that lose tokens because of `max_length`."""
         return int(self.reader.is_cut(self.text_lengths()).sum())
 
     def unseen_words(self) -> int:

@@ -1,12 +1,14 @@
 """Conversion of label columns to numeric targets."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from weft.data.problems import Problems
+from weft.data.splits import first_equal, text_keys
 from weft.data.tokens import TokenizedFile
 from weft.foundation.errors import UserError
 from weft.foundation.values import Rows
@@ -160,6 +162,23 @@ class FlagColumns(LabelColumn):
     def complaint(self, text: str, labels: Labels) -> str:  # noqa: ARG002
         column, cell = next((column, cell) for column, cell in self._apart(text) if as_flag(cell) is None)
         return f"column {column!r} has {f'the label {cell!r}' if cell.strip() else 'no label'}, expected 0 or 1"
+
+
+class TextNumbers(LabelColumn):
+    """The label column of rows without labels: which of their texts are equal.
+
+    The cell of a row is one number per text, such as `0 7`. Equal texts have equal numbers in all columns, ignoring
+    case and whitespace.
+    """
+
+    def __init__(self, file: TokenizedFile) -> None:
+        super().__init__(file, ", ".join(file.text_columns), None)
+
+    def cells(self) -> pa.ChunkedArray:
+        columns = self.file.text_columns
+        numbers = first_equal(text_keys(chain.from_iterable(self.file.stream(name) for name in columns)))
+        rows = numbers.reshape(len(columns), -1).T
+        return pa.chunked_array([pa.array([" ".join(map(str, row)) for row in rows.tolist()], pa.string())])
 
 
 def find_labels(

@@ -4,6 +4,8 @@ single   [CLS] a [SEP]
 bi       [CLS] a [SEP]   and   [CLS] b [SEP]
 cross    [CLS] a [SEP] b [SEP]      token type 0 up to the first [SEP], then 1
 concat   [CLS] a b [SEP]            token type 0
+
+A text that does not fit is cut, or becomes several sequences, as the task's `long_texts` says.
 """
 
 from collections.abc import Sequence
@@ -14,14 +16,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from weft.data.long_texts import LongTextsConfig
+from weft.data.long_texts.base import Ids, Lengths
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.data.template import Template
 from weft.data.words import WordTable
 from weft.foundation.values import Encoded
 from weft.kinds.base import WordSplit
 
 Reading = Literal["single", "bi", "cross", "concat"]
-Ids = NDArray[np.int32]
-Lengths = NDArray[np.int64]
 
 Subwords = Literal["first", "all"]
 WordPlaces = NDArray[np.int64]
@@ -29,13 +32,20 @@ WordPlaces = NDArray[np.int64]
 
 
 class TokenSequence(NamedTuple):
-    """The tokens of one forward pass through the body."""
+    """What the body reads of one text or pair: one sequence, or the windows of a long text end to end."""
 
     ids: NDArray[np.int64]
     of_second: int = 0
     """Number of tokens at the end with token type 1."""
+    windows: int = 1
+    """Number of sequences in `ids`, all of the same length."""
     words: WordPlaces | None = None
     """The words of the text, if the labels are of words. They make no difference to the body."""
+
+    @property
+    def key(self) -> tuple[bytes, int, int]:
+        """Equal for sequences that are equal to the body."""
+        return self.ids.tobytes(), self.of_second, self.windows
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ class Reader:
     reading: Reading
     template: Template
     max_length: int
+    long_texts: LongTextsConfig = TRUNCATE
     split: WordSplit | None = None
     """How texts are split into words; None if the labels are not of words."""
     subwords: Subwords = "first"
@@ -56,8 +67,13 @@ class Reader:
         return 1 if self.reading == "single" else 2
 
     @property
+    def room(self) -> int:
+        """Number of tokens that a sequence has for its text or texts."""
+        return self.max_length - self._specials
+
+    @property
     def _specials(self) -> int:
-        """Number of special tokens in a sequence of two texts."""
+        """Number of special tokens in a sequence."""
         return self.template.around_two if self.reading == "cross" else self.template.around_one
 
     def alone(self) -> "Reader":
@@ -68,8 +84,10 @@ class Reader:
         """Return a reader of the same sequences without their words."""
         return replace(self, split=None, subwords="first")
 
-    def sequences(self, first: Ids, second: Ids | None, words: WordTable | None = None) -> list[TokenSequence]:
-        """Return one sequence per forward pass through the body: two for bi, one otherwise.
+    def sequences(
+        self, first: Ids, second: Ids | None = None, *negatives: Ids, words: WordTable | None = None
+    ) -> list[TokenSequence]:
+        """Return one entry per text that is encoded: two for bi and one per hard negative, one otherwise.
 
         `words` are those of the first text, if the labels are of words.
         """
@@ -78,23 +96,28 @@ class Reader:
         if self.reading in ("cross", "concat"):
             assert second is not None
             return [self._pair(first, second)]
-        sides = [first] if second is None or self.reading == "single" else [first, second]
+        sides = [first] if second is None or self.reading == "single" else [first, second, *negatives]
         return [self._alone(side) for side in sides]
 
     def token_counts(self, lengths: Sequence[Lengths]) -> Lengths:
         """Return the [n] numbers of tokens per row that the body receives, given the text lengths of each column."""
-        if self.reading in ("cross", "concat"):
-            sequences = [lengths[0] + lengths[1] + self._specials]
-        else:
-            sequences = [side + self.template.around_one for side in lengths]
-        counts: Lengths = np.minimum(np.stack(sequences), self.max_length).sum(axis=0)
+        texts = self._in_sequences(lengths)
+        tokens = self.long_texts.sizes(texts, self.room) + self._specials
+        counts: Lengths = (self.long_texts.counts(texts, self.room) * tokens).sum(axis=0)
         return counts
 
+    def whole_lengths(self, lengths: Sequence[Lengths]) -> Lengths:
+        """Return the [n] lengths of the longest sequence of each row if nothing were cut."""
+        longest: Lengths = self._in_sequences(lengths).max(axis=0) + self._specials
+        return longest
+
     def is_cut(self, lengths: Sequence[Lengths]) -> NDArray[np.bool_]:
-        """Return an [n] mask of the rows that are truncated."""
-        if self.reading in ("cross", "concat"):
-            return np.asarray(lengths[0] + lengths[1] + self._specials > self.max_length)
-        return np.asarray(np.max(np.stack(lengths), axis=0) + self.template.around_one > self.max_length)
+        """Return an [n] mask of the rows that lose tokens."""
+        return self.long_texts.is_cut(self._in_sequences(lengths).max(axis=0), self.room)
+
+    def _in_sequences(self, lengths: Sequence[Lengths]) -> Lengths:
+        """Return [sequences, n] numbers of text tokens of each sequence of a row before any cut."""
+        return np.stack([lengths[0] + lengths[1]] if self.reading in ("cross", "concat") else list(lengths))
 
     def _places(self, words: WordTable) -> WordPlaces:
         """Return the characters and the position of each word; -1 for words that are cut off or have no token."""
@@ -113,15 +136,17 @@ class Reader:
         return words[numbers, 2] + within + before, numbers
 
     def _alone(self, ids: Ids) -> TokenSequence:
-        kept = ids[: self.max_length - self.template.around_one]
-        return TokenSequence(_joined(self.template.before, kept, self.template.after))
+        pieces = self.long_texts.pieces(ids, self.room)
+        around = [part for piece in pieces for part in (self.template.before, piece, self.template.after)]
+        return TokenSequence(_joined(*around), windows=len(pieces))
 
     def _pair(self, first: Ids, second: Ids) -> TokenSequence:
-        n, m = longest_first(len(first), len(second), self.max_length - self._specials)
+        n, m = longest_first(len(first), len(second), self.room)
         before, after = self.template.before, self.template.after
+        ((first,), (second,)) = (self.long_texts.pieces(ids, room) for ids, room in ((first, n), (second, m)))
         if self.reading == "concat":
-            return TokenSequence(_joined(before, first[:n], second[:m], after))
-        sequence = _joined(before, first[:n], self.template.between, second[:m], after)
+            return TokenSequence(_joined(before, first, second, after))
+        sequence = _joined(before, first, self.template.between, second, after)
         return TokenSequence(sequence, m + len(after) if self.template.typed else 0)
 
 
@@ -145,8 +170,9 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
 def pack(sequences: Sequence[TokenSequence]) -> Encoded:
     """Concatenate sequences into one packed batch."""
     ids = np.concatenate([sequence.ids for sequence in sequences])
-    lengths = tuple(len(sequence.ids) for sequence in sequences)
+    lengths = tuple(len(each.ids) // each.windows for each in sequences for _ in range(each.windows))
     segments = np.zeros(len(ids), dtype=np.int64)
-    for end, sequence in zip(np.cumsum(lengths), sequences, strict=True):
+    for end, sequence in zip(np.cumsum([len(each.ids) for each in sequences]), sequences, strict=True):
         segments[end - sequence.of_second : end] = 1
-    return Encoded(torch.from_numpy(ids), torch.from_numpy(segments), lengths)
+    windows = tuple(each.windows for each in sequences)
+    return Encoded(torch.from_numpy(ids), torch.from_numpy(segments), lengths, windows if max(windows) > 1 else None)

@@ -59,15 +59,16 @@ def header_warning(file: TokenizedFile) -> str | None:
 
 def overlap(train: Dataset, dev: Dataset) -> int:
     """Count the dev rows whose texts also occur in a train row, ignoring case and the order of a pair."""
-    known, asked = (pair_keys(_texts(dataset)) for dataset in (train, dev))
+    known, asked = (pair_keys(row_texts(dataset)) for dataset in (train, dev))
     known.sort()
     nearest = known[np.minimum(np.searchsorted(known, asked), len(known) - 1)]
     return int((nearest == asked).sum())
 
 
-def _texts(dataset: Dataset) -> Iterator[tuple[str, ...]]:
+def row_texts(dataset: Dataset) -> Iterator[tuple[str, ...]]:
     """Yield the texts of each row, chunk by chunk, so that a large file is never in memory as a whole."""
     wanted = np.zeros(len(dataset.file), dtype=bool)
     wanted[dataset.rows] = True
-    rows = zip(*(dataset.file.stream(name) for name in dataset.columns), strict=True)
+    columns = dataset.columns[: dataset.reader.texts]  # without hard negatives
+    rows = zip(*(dataset.file.stream(name) for name in columns), strict=True)
     return (texts for texts, is_wanted in zip(rows, wanted, strict=True) if is_wanted)

@@ -21,7 +21,7 @@ def split_rows(texts: Sequence[Iterable[str]], fraction: float, seed: int) -> tu
     group. Groups are assigned to dev as a whole, in an order drawn from the seed, until dev has its share. Tasks with
     the same texts get the same split, so that no task trains on texts on which another task is evaluated.
     """
-    first = _first_connected(_first_equal(text_keys(chain.from_iterable(texts))), len(texts))
+    first = _first_connected(first_equal(text_keys(chain.from_iterable(texts))), len(texts))
     is_first = first == np.arange(len(first))
     sizes = np.bincount(first, minlength=len(first))[is_first]
     wanted = max(round(fraction * len(first)), 1)
@@ -55,7 +55,7 @@ def _first_connected(owners: Numbers, columns: int) -> Numbers:
             return first
 
 
-def _first_equal(keys: Keys) -> Numbers:
+def first_equal(keys: Keys) -> Numbers:
     """Return the [n] indices of the first occurrence of each key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from weft.data.config import DataConfig
+from weft.data.config import PRESETS, DataConfig
 from weft.data.dataset import Dataset, text_columns
 from weft.data.files import require_columns
 from weft.data.frames import Frame, Source
@@ -34,7 +34,7 @@ def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path
     if config.preset is None:
         return base / name
     if data_dir is not None:
-        return data_dir / Path(name).name
+        return data_dir / (getattr(PRESETS[config.preset], split) or Path(name).name)
     if Path(name).is_absolute():  # from a resolved recipe
         return Path(name)
     raise UserError(
@@ -66,7 +66,7 @@ class TaskFiles:
         self.seed = seed
         self.data_dir = data_dir
         self.frames = frames or {}
-        self._open: dict[Source, TokenizedFile] = {}
+        self._open: dict[tuple[Source, bool], TokenizedFile] = {}
         self._halves: tuple[Rows, Rows] | None = None
         """Train and dev rows of their common file."""
 
@@ -78,14 +78,16 @@ class TaskFiles:
     def open(self, split: str) -> TokenizedFile:
         if split == "dev" and self.config.dev_fraction is not None:
             split = "train"
+        training = split == "train"
         if split in self.frames:
-            return self.open_source(self.frames[split])
-        return self.open_source(locate(self.config, split, self.task, Path(), self.data_dir))
+            return self.open_source(self.frames[split], training=training)
+        return self.open_source(locate(self.config, split, self.task, Path(), self.data_dir), training=training)
 
-    def open_source(self, source: Source) -> TokenizedFile:
-        if source not in self._open:
-            texts = text_columns(self.config, self.reader)
-            self._open[source] = tokenize_file(
+    def open_source(self, source: Source, *, training: bool = False) -> TokenizedFile:
+        """Tokenize a file or table; the columns of hard negatives are read for training only."""
+        if (source, training) not in self._open:
+            texts = text_columns(self.config, self.reader, training=training)
+            self._open[source, training] = tokenize_file(
                 self._narrow(source, texts) if isinstance(source, Frame) else source,
                 texts,
                 self.tokenizer,
@@ -95,7 +97,7 @@ class TaskFiles:
                 on_empty=self.config.empty_rule,
                 words=self.reader.split,
             )
-        return self._open[source]
+        return self._open[source, training]
 
     def _narrow(self, frame: Frame, texts: list[str]) -> Frame:
         """Keep only the columns that the task reads: other columns may change before a run is resumed."""
@@ -103,9 +105,11 @@ class TaskFiles:
         require_columns(frame, list(frame.keys), wanted)
         return frame.only(wanted)
 
-    def dataset(self, split: str, labels: Labels) -> Dataset:
+    def dataset(self, split: str, labels: Labels, *, training: bool = False) -> Dataset:
+        """Return the data set of a split; with its hard negatives for training."""
         file = self.open(split)
-        return Dataset(self.task, file, self.config, self.reader, labels, self._part(file, split))
+        part = self._part(file, split)
+        return Dataset(self.task, file, self.config, self.reader, labels, part, training=training)
 
     def dataset_of(self, source: Source, labels: Labels) -> Dataset:
         """Return a data set with all rows of another file or table with the same columns."""

@@ -93,6 +93,11 @@ class TokenizedFile:
         """Whether the file was tokenized with its words."""
         return bool(self._words)
 
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns that are tokenized."""
+        return list(self._tokens)
+
     def ids(self, column: str, row: int) -> Ids:
         """Return the token ids of one text, as a view into the file."""
         offsets, values = self._tokens[column][row // CHUNK]
@@ -161,12 +166,12 @@ def tokenize_file(
     """
     if isinstance(source, Path) and not source.is_file():
         raise UserError(f"{source}: there is no such file")
-    folder = _private_folder()
+    folder = private_folder()
     settings = json.dumps(
         [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source)]
     )
     content = source.digest() if isinstance(source, Frame) else _content(source, folder)
-    key = "-".join([_digest(settings, content, tokenizer.digest), *([words] if words else [])])
+    key = "-".join([hash_of(settings, content, tokenizer.digest), *([words] if words else [])])
     target = folder / f"{key}.arrow"
     if not _is_sound(target):
         _build(source, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout, words)
@@ -177,7 +182,7 @@ def _is_delimited(source: Source) -> TypeGuard[Path]:
     return isinstance(source, Path) and is_delimited(source)
 
 
-def _private_folder() -> Path:
+def private_folder() -> Path:
     """Return the cache folder, readable by its owner only: it contains the user's texts, and its content is trusted."""
     folder = cache_folder()
     try:
@@ -211,7 +216,7 @@ def _bytes_digest(path: Path) -> str:
 def _content(path: Path, folder: Path) -> str:
     """Return the hash of a file. The file is read only if its size or modification time has changed."""
     stat = path.stat()
-    known = folder / "index" / f"{_digest(str(path.resolve()))}.json"
+    known = folder / "index" / f"{hash_of(str(path.resolve()))}.json"
     stamp = [stat.st_size, stat.st_mtime_ns]
     try:
         entry = json.loads(known.read_text(encoding="utf-8"))
@@ -335,5 +340,6 @@ def _checked(
             yield row
 
 
-def _digest(*parts: str) -> str:
+def hash_of(*parts: str) -> str:
+    """Return the hash of some texts."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:40]

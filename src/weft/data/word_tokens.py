@@ -55,6 +55,6 @@ def word_rows(texts: Sequence[str], tokenizer: Tokenizer, reader: Reader) -> lis
     read = [read_words(text, reader.split) for text in texts]
     tokens = tokenizer.encode_words([text for text, _ in read])
     return [
-        reader.sequences(np.array(ids, dtype=np.int32), None, align(words, offsets))
+        reader.sequences(np.array(ids, dtype=np.int32), words=align(words, offsets))
         for (_, words), (ids, offsets) in zip(read, tokens, strict=True)
     ]

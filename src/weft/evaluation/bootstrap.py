@@ -22,6 +22,8 @@ DEFINED = 0.95
 """minimum share of resamples with a defined score; below it there is no interval"""
 Resampled = NDArray[np.float64]
 """[rounds] a score on each resample; NaN where it is undefined"""
+Answered = tuple[Truth, Predictions]
+"""predictions of a model, and what they are scored with: the truths of two models differ in decision thresholds only"""
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,9 @@ def difference(first: Resampled, second: Resampled, value: float, *, lower_is_be
     return PairedDifference(sign * value, interval(gaps), ahead)
 
 
-def paired(
-    name: str, truth: Truth, first: Predictions, second: Predictions, purpose: str, rounds: int | None = None
-) -> PairedDifference:
-    """Compare two sets of predictions on one metric."""
-    one, two = (resampled([name], truth, p, purpose, rounds)[name] for p in (first, second))
+def paired(name: str, first: Answered, second: Answered, purpose: str, rounds: int | None = None) -> PairedDifference:
+    """Compare the predictions of two models for the same rows on one metric."""
+    one, two = (resampled([name], *answered, purpose, rounds)[name] for answered in (first, second))
     metric = METRICS[name]
-    value = metric.compute(truth, second) - metric.compute(truth, first)
+    value = metric.compute(*second) - metric.compute(*first)
     return difference(one, two, value, lower_is_better=metric.lower_is_better)

@@ -1,4 +1,4 @@
-"""Calibration of probabilities: reliability, temperature scaling and decision thresholds."""
+"""Calibration of probabilities: reliability and temperature scaling."""
 
 from dataclasses import dataclass
 
@@ -66,35 +66,3 @@ def cross_fitted(kind: ProbabilityKind, predictions: Predictions, targets: Targe
         own = fit_temperature(kind, predictions[there], targets[there])
         tempered[here] = kind.temper(predictions[here], own)
     return tempered
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """A decision threshold for two classes: predict the second class at or above it."""
-
-    value: float
-    """probability of the second class"""
-    score: float
-    """the metric at this threshold"""
-
-
-def best_threshold(scores: NDArray[np.float64], targets: Targets, by: str) -> Threshold:
-    """Return the threshold with the best `accuracy`, or `f1` of the second class, for two classes.
-
-    Of equally good thresholds, the one nearest to 0.5. It is halfway between two rows' probabilities, never equal to
-    one of them.
-    """
-    levels, group = np.unique(scores, return_inverse=True)
-    ones = np.bincount(group, weights=targets == 1)
-    all_rows = np.bincount(group).astype(np.float64)
-    # rows at or above each candidate threshold, from all rows to none
-    above_ones = np.append(ones[::-1].cumsum()[::-1], 0.0)
-    above = np.append(all_rows[::-1].cumsum()[::-1], 0.0)
-    if by == "accuracy":
-        values = (above_ones + (len(targets) - ones.sum()) - (above - above_ones)) / len(targets)
-    else:
-        values = 2 * above_ones / np.maximum(above + ones.sum(), 1)
-    edges = np.concatenate([[0.0], (levels[:-1] + levels[1:]) / 2, [1.0]])
-    best = np.flatnonzero(values >= values.max() - 1e-12)
-    chosen = best[np.abs(edges[best] - 0.5).argmin()]
-    return Threshold(float(edges[chosen]), float(values[chosen]))

@@ -1,15 +1,13 @@
 """A gate between two models: whether the second may be worse than the first on a task that both have."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from weft.evaluation.bootstrap import PairedDifference, paired
+from weft.evaluation.bootstrap import Answered, PairedDifference, paired
 from weft.evaluation.table import shown
 from weft.foundation.records import JsonRecord
 from weft.kinds.metrics import METRICS, title
-from weft.kinds.truth import Predictions, Truth
 
 When = Literal["possible", "clear"]
 """Which drops close the gate: those that cannot be excluded, or only those that are established."""
@@ -78,12 +76,10 @@ class Gate(JsonRecord):
         return "\n".join(lines)
 
 
-def gated(
-    task: str, metric: str, truth: Truth, answers: Sequence[Predictions], max_drop: float, when: When
-) -> GatedTask:
+def gated(task: str, metric: str, old: Answered, new: Answered, max_drop: float, when: When) -> GatedTask:
     """Compare the old and the new model's answers to the same rows."""
-    old, new = answers
-    found = paired(metric, truth, old, new, task)
+    rows = len(old[0])
+    found = paired(metric, old, new, task)
     low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
     if low is None or high is None or math.isnan(found.value):
         closes = True
@@ -93,14 +89,14 @@ def gated(
     return GatedTask(
         task=task,
         metric=metric,
-        rows=len(truth),
-        old=compute(truth, old),
-        new=compute(truth, new),
+        rows=rows,
+        old=compute(*old),
+        new=compute(*new),
         difference=found.value,
         low=low,
         high=high,
         closes=closes,
-        rows_needed=rows_needed(found, len(truth), max_drop) if closes and when == "possible" else None,
+        rows_needed=rows_needed(found, rows, max_drop) if closes and when == "possible" else None,
     )
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from weft.data.dataset import Dataset
 from weft.evaluation.plane import Plane
 from weft.evaluation.table import HEADER, score_rows, score_text
+from weft.evaluation.thresholds import TunedThresholds
 from weft.foundation.notebook import html_table
 from weft.kinds.metrics import overall, score
-from weft.kinds.truth import Predictions
+from weft.kinds.truth import Predictions, Thresholds, Truth
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +35,13 @@ class Evaluation:
     """overall score of the trained tasks, which selects the best checkpoint"""
     untrained: tuple[str, ...] = ()
     """tasks that are scored but not trained in this run"""
+    tuned: dict[str, TunedThresholds] = field(default_factory=dict)
+    """thresholds of the tasks that tune them, whose scores are cross-fitted; empty outside of training"""
+
+    def truth(self, dataset: Dataset) -> Truth:
+        """Return what the predictions for a task's rows are scored with."""
+        tuned = self.tuned.get(dataset.task)
+        return Truth.of(dataset.labels, dataset.targets, None if tuned is None else tuned.cross_fitted)
 
     def __repr__(self) -> str:
         return score_text(self.scores, self.overall)
@@ -47,10 +55,15 @@ def scored(
     datasets: Mapping[str, Dataset],
     metrics: Mapping[str, Sequence[str]],
     predictions: dict[str, Predictions],
+    thresholds: Mapping[str, Thresholds] | None = None,
 ) -> Evaluation:
-    """Score predictions; the first of each task's `metrics` counts in the overall score."""
+    """Score predictions; the first of each task's `metrics` counts in the overall score.
+
+    `thresholds` by task default to those of its labels.
+    """
+    cuts = thresholds or {}
     scores = {
-        name: score(dataset.labels, metrics[name], dataset.targets, predictions[name])
+        name: score(dataset.labels, metrics[name], dataset.targets, predictions[name], cuts.get(name))
         for name, dataset in datasets.items()
     }
     return Evaluation(step, scores, overall(scores, {name: metrics[name][0] for name in datasets}), predictions)
@@ -68,7 +81,8 @@ def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:
             )
             continue
         labels = dev[task].labels
-        name = labels.kind.constant_answer(labels, evaluation.predictions[task], dev[task].targets)
+        chosen = evaluation.truth(dev[task]).decide(labels.in_units(evaluation.predictions[task]))
+        name = labels.kind.constant_answer(labels, chosen, dev[task].targets)
         if name is not None:
             found.append(f"{task}: predicts {name!r} for every dev row; its score is that of a constant prediction")
     return found

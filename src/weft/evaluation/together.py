@@ -18,16 +18,19 @@ BLOCK = 100
 """resamples per block, so that memory does not grow with the number of resamples"""
 
 
-def resampled_together(name: str, truth: Truth, models: Sequence[Predictions], purpose: str) -> NDArray[np.float64]:
-    """[rounds, models] a metric of each model on every resample; NaN where it is undefined."""
-    metric = METRICS[name]
+def resampled_together(name: str, models: Sequence[tuple[Truth, Predictions]], purpose: str) -> NDArray[np.float64]:
+    """[rounds, models] a metric of each model on every resample; NaN where it is undefined.
+
+    All models are scored on the same rows; their truths differ in decision thresholds only.
+    """
+    metric, truth = METRICS[name], models[0][0]
     means = metric.form(truth).means
     if means is not None:
-        columns = np.stack([means.columns(truth, own) for own in models], axis=1)  # [n, models, k]
+        columns = np.stack([means.columns(own, answers) for own, answers in models], axis=1)  # [n, models, k]
         flat, shape = columns.reshape(len(truth), -1), columns.shape[1:]
         blocks = (counts @ flat / len(truth) for counts in _blocks(len(truth), purpose))
         return np.concatenate([means.finish(block.reshape(-1, *shape)) for block in blocks])
-    forms = [metric.weighted(truth, own) for own in models]
+    forms = [metric.weighted(own, answers) for own, answers in models]
     rows = [[form(counts) for form in forms] for block in _blocks(len(truth), purpose) for counts in block]
     return np.array(rows, dtype=np.float64)
 

@@ -1,19 +1,21 @@
-"""Export of trained models to `transformers`, `sentence-transformers` and ONNX."""
+"""Export of trained models to `transformers`, `sentence-transformers`, ONNX and PEFT."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from weft.export import onnx, sentence_transformers, transformers
+from weft.export import onnx, peft, sentence_transformers, transformers
 from weft.export.outcome import Outcome, Quantization
-from weft.export.source import ExportSource, new_folder, open_source
+from weft.export.source import ExportSource, open_source
+from weft.foundation.atomic import new_folder
 from weft.foundation.errors import UserError
 
-Target = Literal["transformers", "sentence-transformers", "onnx"]
+Target = Literal["transformers", "sentence-transformers", "onnx", "peft"]
 TARGETS: dict[str, Callable[[ExportSource, Path], Outcome]] = {
     "transformers": transformers.write,
     "sentence-transformers": sentence_transformers.write,
     "onnx": onnx.write,
+    "peft": peft.write,
 }
 
 

@@ -66,7 +66,7 @@ def save_body(body: Body, layers: int, folder: Path) -> None:
 
 def save_classifier(source: ExportSource, name: str, folder: Path, *, yes_no_as_two: bool, **settings: Any) -> None:
     """Write the folder of one task, for which `misfit` must return None."""
-    task, layers, body = source.task(name), source.layers(name), source.network.body
+    task, layers, body = source.task(name), source.layers(name), source.body(name)
     form = body.family.classifier
     assert layers is not None, "a mix of layers was refused"
     assert form is not None, "families without such a classifier were refused"

@@ -78,7 +78,7 @@ def task_settings(source: ExportSource, name: str) -> dict[str, Any]:
 def task_tensors(source: ExportSource, name: str, layers: int) -> dict[str, Tensor]:
     """Return the body's tensors under Hugging Face's names, and those of the task under weft's names."""
     task = source.task(name)
-    body = body_tensors(source.network.body, layers)
+    body = body_tensors(source.body(name), layers)
     tensors = {f"body.{key}": tensor for key, tensor in body.items() if not key.startswith("pooler.")}
     parts: dict[str, nn.Module] = {"layer": task.layer, "pooling": task.pooling, "head": task.head}
     for part, module in parts.items():

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from weft.bodies.adapted import AdaptedPass
+from weft.bodies.adapters.base import Adapter
 from weft.tasks.network import Network
 from weft.tasks.task import Task
 
@@ -14,6 +16,8 @@ class ReadingGraph(nn.Module):
     def __init__(self, network: Network, tasks: Sequence[str], *, pairs: bool) -> None:
         super().__init__()
         self.body = network.body
+        self.own = {name: network.adapter_of(name) for name in tasks}
+        self.adapters = nn.ModuleList(adapter for adapter in self.own.values() if adapter is not None)
         self.tasks = nn.ModuleList(network.task(name) for name in tasks)
         self.pairs = pairs
         kept = {name for name in tasks if network.task(name).pooling.keeps_tokens}
@@ -22,11 +26,15 @@ class ReadingGraph(nn.Module):
         self.outputs = [f"{name}{end}" for name, own in ends.items() for end in own]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
-        layers = self.body.padded(input_ids, attention_mask, token_type_ids)
+        states: dict[Adapter | None, tuple[Tensor, ...]] = {}  # tasks with the same adapter share a pass
         results = []
         for task in self.tasks:
             assert isinstance(task, Task)
-            vectors = task.padded_vectors(layers, attention_mask)
+            adapter = self.own[task.name]
+            if adapter not in states:
+                adapted = AdaptedPass([(adapter, 1)])
+                states[adapter] = self.body.padded(input_ids, attention_mask, token_type_ids, adapted)
+            vectors = task.padded_vectors(states[adapter], attention_mask)
             if task.pooling.keeps_tokens:
                 results.append(of_tokens(task, vectors))
                 continue

@@ -211,6 +211,7 @@ class SharedPair(Cosine):
 
 HEADS: dict[str, type[nn.Module]] = {"linear": Linear, "difference": Difference, "hidden": Hidden, "mlp": Mlp}
 HEADS |= {"cosine": Cosine, "relu-cosine": ReluCosine, "scaled-cosine": ScaledCosine, "shared-pair": SharedPair}
+HEADS["vectors"] = Cosine  # its unit vectors are read by their cosine
 
 
 def log_of(probabilities: Tensor) -> Tensor:
@@ -240,8 +241,9 @@ def by_shares(output: Tensor, task: dict[str, Any]) -> Tensor:
 
 
 LOGITS: dict[str, Callable[[Tensor, dict[str, Any]], Tensor]] = {
-    "cross-entropy": lambda output, _: output,
-    "ordinal-log": lambda output, _: output,
+    **dict.fromkeys(("cross-entropy", "ordinal-log", "focal", "logit-adjusted"), lambda output, _: output),
+    "in-batch-negatives": lambda cos, _: cos,
+    **dict.fromkeys(("cosent", "angle"), lambda cos, task: in_range(cos.clamp(0, 1), task)),
     "binary-cross-entropy": by_questions,
     "mse": lambda output, task: in_range(output, task) if task["scaled"] else output,
     "cosine-embedding": lambda cos, task: (in_range if task["range"] else yes_or_no)(cos.clamp(0, 1), task),

@@ -30,6 +30,7 @@ def write(source: ExportSource, folder: Path) -> Outcome:
     """Write the graphs, tokenizer and weft.json, and check that the outputs agree with the model's."""
     require_libraries()
     _require_expressible(source)
+    _require_one_sequence(source)
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
         _save_reading(source, reading, tasks, folder)
@@ -45,7 +46,8 @@ def write(source: ExportSource, folder: Path) -> Outcome:
             )
         reading = source.config(name).reading
         files = f"{reading}.onnx and {HEADS}.onnx" if reading == "bi" else f"{reading}.onnx"
-        outcome.written[name] = f"{files} (largest difference from the model {difference:.0e})"
+        remark = f"; {source.remark(name)}" if source.remark(name) else ""
+        outcome.written[name] = f"{files} (largest difference from the model {difference:.0e}){remark}"
     return outcome
 
 
@@ -86,6 +88,18 @@ def _require_expressible(source: ExportSource) -> None:
             )
 
 
+def _require_one_sequence(source: ExportSource) -> None:
+    """Raise UserError for a task whose texts may be several sequences: a graph has one answer per sequence."""
+    for name in source.tasks:
+        way = source.config(name).long_texts
+        if not way.one_sequence:
+            raise UserError(
+                f'--to onnx: {name!r} has long_texts = "{way.name}", which reads a text as several sequences, and an '
+                "ONNX graph answers each sequence by itself. Use the model folder with weft (predict, serve), or "
+                'train the task with long_texts = "head-tail"'
+            )
+
+
 def require_libraries() -> None:
     try:
         import onnx  # noqa: F401
@@ -96,7 +110,7 @@ def require_libraries() -> None:
 
 
 def _save_reading(source: ExportSource, reading: Reading, tasks: list[str], folder: Path) -> None:
-    graph = ReadingGraph(source.network, tasks, pairs=reading == "bi")
+    graph = ReadingGraph(source.shared_merged(), tasks, pairs=reading == "bi")
     # any sizes except 0 and 1, which the tracer would treat as static
     ids = torch.ones(3, 5, dtype=torch.long)
     _save_graph(graph, (ids, torch.ones_like(ids), torch.zeros_like(ids)), 2, graph_file(folder, reading))

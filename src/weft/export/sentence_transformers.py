@@ -7,11 +7,12 @@ from torch import nn
 
 from weft.export.classifier import misfit, out_of_reach, output_layer, save_body, save_classifier, unreadable
 from weft.export.outcome import Outcome
-from weft.export.source import ExportSource, own_code, write_json
+from weft.export.source import ExportSource, other_cut, own_code, unmergeable, write_json
 from weft.export.tokenizer_file import save_tokenizer
 from weft.nn.heads.cosine import Cosine, ReluCosine, ScaledCosine
 from weft.nn.heads.linear import Linear
 from weft.nn.heads.mlp import Mlp
+from weft.nn.heads.vectors import UnitVectors
 from weft.nn.pooling.cls import Cls
 from weft.nn.pooling.max import Max
 from weft.nn.pooling.mean import Mean
@@ -50,8 +51,8 @@ def refusal(source: ExportSource, name: str) -> str | None:
     if config.reading == "single":
         return f"reads one text, and this library is for pairs; {OTHER_TARGETS}"
     read = ("pooling",) if config.reading == "bi" else ("pooling", "head", "loss")  # a bi task returns only vectors
-    if (code := own_code(source, name, read)) is not None:
-        return code
+    if (reason := own_code(source, name, read) or unmergeable(source, name) or other_cut(source, name)) is not None:
+        return reason
     if type(task.pooling) not in MODES:
         return f'pooling = "{config.pooling.name}" is not one of the library\'s; {OTHER_TARGETS}'
     if config.reading != "bi" and not isinstance(task.head, Linear | Mlp):
@@ -62,7 +63,7 @@ def refusal(source: ExportSource, name: str) -> str | None:
 
 def save_sentence_transformer(source: ExportSource, name: str, folder: Path) -> None:
     """Write body and pooling. The head is omitted: this class returns vectors, compared by cosine similarity."""
-    angle = isinstance(source.task(name).head, Cosine | ReluCosine | ScaledCosine)
+    angle = isinstance(source.task(name).head, Cosine | ReluCosine | ScaledCosine | UnitVectors)
     settings = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine" if angle else None}
     _save_modules(source, name, folder, [], settings)
 
@@ -85,7 +86,7 @@ def _save_modules(source: ExportSource, name: str, folder: Path, head: DenseLaye
     """Write body, pooling and dense layers in the library's folder layout; the last layer of `head` returns scores."""
     task, layers = source.task(name), source.layers(name)
     assert layers is not None, "a mix of layers was refused"
-    save_body(source.network.body, layers, folder)
+    save_body(source.body(name), layers, folder)
     save_tokenizer(source, folder, source.config(name).reading)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": source.max_length, "do_lower_case": False})
     write_json(folder / "config_sentence_transformers.json", settings)
@@ -124,8 +125,8 @@ def _path(activation: type[nn.Module]) -> str:
 
 
 def _left_behind(source: ExportSource, name: str) -> str:
-    """Return a remark on a head that is not exported; empty for `Cosine`, which the library computes itself."""
-    if isinstance(source.task(name).head, Cosine):
+    """Return a remark on a head that is not exported; empty for cosines, which the library computes itself."""
+    if isinstance(source.task(name).head, Cosine | UnitVectors):
         return ""
     targets = "onnx" if own_code(source, name) else "transformers or onnx"
     return f" (vectors alone; its {source.config(name).head.name} head comes along with --to {targets})"

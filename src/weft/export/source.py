@@ -1,15 +1,15 @@
-"""The model to export, and the output folder."""
+"""The model to export."""
 
 import json
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.foundation.errors import UserError
+from weft.bodies.adapters.base import Adapter
+from weft.bodies.body import Body
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.inference.model import Model, load
 from weft.nn.layers import OneLayer
 from weft.runs.model_folder import model_folder
@@ -30,6 +30,20 @@ class ExportSource:
     @property
     def tasks(self) -> list[str]:
         return self.model.tasks
+
+    def body(self, task: str) -> Body:
+        """Return the body as the task reads it, with the task's adapter merged into the weights."""
+        return _merged(self.network.body, self.network.adapter_of(task))
+
+    def shared_merged(self) -> Network:
+        """Return the network with the shared adapter merged into the body, if there is one to merge."""
+        if self.network.adapter is None or not self.network.adapter.can_merge:
+            return self.network
+        merged = deepcopy(self.network)
+        assert merged.adapter is not None
+        merged.adapter.merge(list(merged.body.layers))
+        merged.adapter = None
+        return merged
 
     def config(self, task: str) -> TaskConfig:
         return self.model.config.tasks[task]
@@ -52,8 +66,26 @@ class ExportSource:
 
     def remark(self, task: str) -> str:
         """Return the preprocessing that weft does itself and a user of the export must do, or an empty string."""
-        masks = self.config(task).data.mask
-        return f"mask its texts first ({', '.join(masks)}), as in training" if masks else ""
+        masks, way = self.config(task).data.mask, self.config(task).long_texts
+        masked = [f"mask its texts first ({', '.join(masks)}), as in training"] if masks else []
+        cut = [] if way == TRUNCATE else [f"of a text with more than {self.max_length} tokens {way.in_words}"]
+        return "; ".join(masked + cut)
+
+
+def _merged(body: Body, adapter: Adapter | None) -> Body:
+    if adapter is None:
+        return body
+    merged = deepcopy(body)
+    adapter.merge(list(merged.layers))
+    return merged
+
+
+def unmergeable(source: ExportSource, name: str) -> str | None:
+    """Return why a task's adapter cannot be part of a plain body and what to use instead, or None."""
+    adapter, config = source.network.adapter_of(name), source.model.config.adapter
+    if adapter is None or config is None or adapter.can_merge:
+        return None
+    return f'adapter = "{config.name}" adds layers, which no class of this library has; use --to onnx'
 
 
 def own_code(source: ExportSource, name: str, keys: Sequence[str] = ("pooling", "head", "loss")) -> str | None:
@@ -64,28 +96,22 @@ def own_code(source: ExportSource, name: str, keys: Sequence[str] = ("pooling", 
     return f"{found[0]} is code that the exported folder does not hold; use --to onnx" if found else None
 
 
+def other_cut(source: ExportSource, name: str) -> str | None:
+    """Return why the tokenizer of another library reads long texts differently from a task, or None."""
+    way = source.config(name).long_texts
+    if way == TRUNCATE:
+        return None
+    more = " or --to onnx" if way.one_sequence else ""
+    return (
+        f'long_texts = "{way.name}": the tokenizers of other libraries read only the beginning of a long text; '
+        f"use the model folder with weft (predict, serve){more}"
+    )
+
+
 def open_source(folder: Path, trust_code: bool = False) -> ExportSource:
     path = model_folder(folder)
     model = load(path, "cpu", trust_code=trust_code)
     return ExportSource(path, model, deepcopy(model.network).float().eval())
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """Create a folder atomically: yield a temporary folder, rename it to `out` on success, delete it on failure."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"-o {out}: already exists; choose another folder")
-    temporary = out.with_name(f".{out.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir(parents=True)
-    except OSError as error:
-        raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
-    try:
-        yield temporary
-        temporary.replace(out)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_json(path: Path, content: Any) -> None:

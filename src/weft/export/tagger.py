@@ -28,7 +28,7 @@ def refusal(source: ExportSource, name: str) -> str | None:
 
 def save_tagger(source: ExportSource, name: str, folder: Path) -> None:
     """Write the folder of one task, for which `refusal` must return None."""
-    task, layers, body = source.task(name), source.layers(name), source.network.body
+    task, layers, body = source.task(name), source.layers(name), source.body(name)
     assert layers is not None, "a mix of layers was refused"
     output, labels = output_layer(source, name, task.head.dense, yes_no_as_two=False)
     form = body.family.classifier

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from weft.export.source import ExportSource
+from weft.kinds.labels import Labels
 
 EXAMPLES = ["A short film about a lighthouse.", "The keeper counts the ships."]
 SECOND = ["A film about a tower by the sea.", "Nobody counts anything."]
@@ -40,7 +41,7 @@ def _code_remark(source: ExportSource, custom_code: str | None) -> str:
 
 
 def _example(source: ExportSource, name: str, custom_code: bool) -> str:
-    labels = source.task(name).labels
+    labels = _labels(source, name)
     pair = source.config(name).reading != "single"
     trust = ", trust_remote_code=True" if custom_code else ""
     lines = [
@@ -58,7 +59,7 @@ def _example(source: ExportSource, name: str, custom_code: bool) -> str:
         "with torch.no_grad():",
         "    logits = model(**inputs).logits",
     ]
-    return "\n".join([*lines, *labels.kind.reading_code]) + "\n"
+    return "\n".join([*lines, *labels.kind.reading_code(labels)]) + "\n"
 
 
 def _listed(texts: list[str]) -> str:
@@ -93,8 +94,13 @@ def _around(source: ExportSource, text: str) -> str:
 
 
 def _output(source: ExportSource, name: str) -> str:
-    labels = source.task(name).labels
+    labels = _labels(source, name)
     return labels.kind.describe_logits(labels)
+
+
+def _labels(source: ExportSource, name: str) -> Labels:
+    """Return a task's labels, with thresholds for the exported probabilities, which are calibrated."""
+    return source.task(name).labels.tempered(source.temperature(name))
 
 
 def _vectors(source: ExportSource, name: str) -> str:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from weft.bodies.body import Body
 from weft.export import tagger
 from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
-from weft.export.source import ExportSource, own_code
+from weft.export.source import ExportSource, other_cut, own_code, unmergeable
 from weft.export.task_card import save_task_card
 from weft.export.tokenizer_file import save_tokenizer
 
@@ -19,13 +20,27 @@ def write(source: ExportSource, folder: Path) -> Outcome:
     `AutoModel` opens `body/`.
     """
     outcome = Outcome()
-    outcome.each(source, folder, _save_task, _refusal)
-    body, place = source.network.body, body_folder(source)
+    outcome.each(source, folder, _save_task, refusal)
+    body, place = source.shared_merged().body, body_folder(source)
     (folder / place).mkdir()
     save_body(body, body.shape.layers, folder / place)
     save_tokenizer(source, folder / place, "cross")
-    outcome.written["the body"] = f"{place}/: AutoModel"
+    outcome.written["the body"] = f"{place}/: AutoModel{_without(source, body)}"
     return outcome
+
+
+def refusal(source: ExportSource, name: str) -> str | None:
+    """Return why a task cannot be written and what to use instead, or None if it can."""
+    reason = own_code(source, name) or unmergeable(source, name) or other_cut(source, name)
+    if reason is None and source.task(name).pooling.keeps_tokens:
+        return tagger.refusal(source, name)
+    return reason
+
+
+def _without(source: ExportSource, body: Body) -> str:
+    """Return a remark if the exported body is not what the tasks read."""
+    plain = body is source.network.body and source.model.config.adapter is not None
+    return ", without adapters" if plain else ""
 
 
 def body_folder(source: ExportSource) -> str:
@@ -34,13 +49,6 @@ def body_folder(source: ExportSource) -> str:
     while place in source.tasks:
         place += "-alone"
     return place
-
-
-def _refusal(source: ExportSource, name: str) -> str | None:
-    reason = own_code(source, name)
-    if reason is None and source.task(name).pooling.keeps_tokens:
-        return tagger.refusal(source, name)
-    return reason
 
 
 def _save_task(source: ExportSource, name: str, folder: Path) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,24 @@ def replacing(path: Path, beside: Path | None = None, *, mode: int = 0o666) -> I
         temporary.replace(path)
     finally:  # a partial file must not keep a full disk full
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Create a folder atomically: yield a temporary folder, rename it to `out` on success, delete it on failure."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"-o {out}: already exists; choose another folder")
+    temporary = out.with_name(f".{out.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"-o {out}: cannot be written ({error.strerror})") from None
+    try:
+        yield temporary
+        temporary.replace(out)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_whole(path: Path, text: str, *, mode: int = 0o666) -> None:

@@ -24,6 +24,8 @@ class Encoded:
     """[t] int64, 0 for the first text and 1 for the second"""
     lengths: tuple[int, ...]
     """n sequence lengths that sum to t"""
+    windows: tuple[int, ...] | None = None
+    """number of adjacent sequences that belong to each text; None if every text is one sequence"""
 
     @cached_property
     def runs(self) -> list[tuple[int, int]]:
@@ -47,9 +49,18 @@ class Encoded:
         """[t] position of each token in its sequence"""
         return torch.arange(len(self.ids), device=self.ids.device) - self.starts[self.owners]
 
+    @cached_property
+    def by_text(self) -> "Encoded":
+        """The sequences of each text as if they were its tokens: what pools token states then pools their vectors."""
+        nothing = torch.zeros(len(self.lengths), dtype=self.ids.dtype, device=self.ids.device)
+        return Encoded(nothing, nothing, self.windows or (1,) * len(self.lengths))
+
     @staticmethod
     def join(parts: Sequence["Encoded"]) -> "Encoded":
-        """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it."""
+        """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it.
+
+        The result is for the body, which does not ask which sequences are windows of one text.
+        """
         if len(parts) == 1:
             return parts[0]
         return Encoded(
@@ -59,7 +70,7 @@ class Encoded:
         )
 
     def to(self, device: torch.device) -> "Encoded":
-        return Encoded(self.ids.to(device), self.segments.to(device), self.lengths)
+        return Encoded(self.ids.to(device), self.segments.to(device), self.lengths, self.windows)
 
 
 Taken = slice | Tensor
@@ -79,11 +90,14 @@ class DistinctTexts:
     """the tokens of each text in `encoded`; None if no sequence is shared, so that the texts follow each other"""
 
     @staticmethod
-    def of(batches: Sequence[tuple[Encoded, ...]]) -> "DistinctTexts":
-        """Join the texts of batches; sequences of different batches with equal ids and token types become one."""
+    def of(batches: Sequence[tuple[Encoded, ...]], merge: bool = True) -> "DistinctTexts":
+        """Join the texts of batches; sequences of different batches with equal ids and token types become one.
+
+        `merge` is false if each batch needs states of its own.
+        """
         texts = [text for batch in batches for text in batch]
         joined = Encoded.join(texts)
-        if len(batches) == 1:
+        if len(batches) == 1 or not merge:
             return DistinctTexts(joined, None)
         numbers = _numbered(joined, [sum(len(text.lengths) for text in batch) for batch in batches])
         first = np.unique(numbers, return_index=True)[1]
@@ -185,15 +199,22 @@ class Batch:
     rows: Rows
     """[n] row numbers in the task's set, in the order of `target` and of every sequence list in `texts`"""
     texts: tuple[Encoded, ...]
-    """one entry, or two for a bi reading; each has n sequences"""
+    """one entry, or two for a bi reading and one per hard negative; each has n texts"""
     target: Tensor
-    """[n] class numbers or values, or [n, labels] for multilabel; [u] for labels of words"""
+    """[n] class numbers or values, [n, labels] for multilabel, [n, texts] numbers of texts for matches, or [u] class
+    numbers of words"""
+    teacher: Tensor | None = None
+    """[n, classes] probabilities or [n] numbers (on the training scale) that teachers predict; None without teachers"""
+    labelled: Tensor | None = None
+    """[n] 1 for rows with a label, 0 for rows with only teachers' predictions; None if all rows have a label"""
     words: Words | None = None
     """the words of all rows, if their labels are of words"""
 
     def to(self, device: torch.device) -> "Batch":
+        texts = tuple(text.to(device) for text in self.texts)
+        teacher, labelled = (None if one is None else one.to(device) for one in (self.teacher, self.labelled))
         words = None if self.words is None else self.words.to(device)
-        return Batch(self.task, self.rows, tuple(t.to(device) for t in self.texts), self.target.to(device), words)
+        return Batch(self.task, self.rows, texts, self.target.to(device), teacher, labelled, words)
 
 
 @dataclass(frozen=True)
@@ -238,6 +259,10 @@ class Window:
         """the parts of each forward pass"""
         ordered = sorted(self.parts, key=lambda part: part.micro)
         return [list(group) for _, group in groupby(ordered, key=lambda part: part.micro)]
+
+    def rows_of(self, task: str, micro: int) -> int:
+        """Number of rows of a task in one forward pass."""
+        return sum(len(part.rows) for part in self.parts if (part.task, part.micro) == (task, micro))
 
     def count(self, task: str) -> int:
         """Number of rows of a task in the whole window, which its loss is averaged over."""

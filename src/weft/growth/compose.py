@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Literal, get_args
 
+from weft.bodies.adapters import AdapterConfig
+from weft.foundation.content import Content
 from weft.foundation.errors import UserError
 from weft.recipes.recipe import Recipe
 from weft.runs.model_folder import ModelSettings
 from weft.schedules import ScheduleConfig
-from weft.tasks.config import TaskConfig
+from weft.tasks.config import ModelConfig, TaskConfig
 from weft.training.phases import PhaseConfig
 from weft.training.trainable import FrozenConfig
 
@@ -47,8 +49,37 @@ def grown_recipe(folder: Path, model: ModelSettings, recipe: Recipe, keep: Keep)
         else:
             tasks[name] = task
     of_the_model = {key: getattr(model.config, key) for key in OF_THE_MODEL}
-    grown = recipe.model_copy(update={**of_the_model, "body": str(folder), "tasks": tasks})
-    return _frozen(grown, list(recipe.tasks)) if keep == "exact" else grown
+    new = [name for name in recipe.tasks if name not in old]
+    adapter = _grown_adapter(folder, model.config, recipe, new, keep)
+    grown = recipe.model_copy(update={**of_the_model, "body": str(folder), "tasks": tasks, "adapter": adapter})
+    if keep == "exact":
+        return _frozen(grown, list(recipe.tasks))
+    if adapter is not None and "trainable" not in recipe.model_fields_set:
+        return grown.model_copy(update={"trainable": FrozenConfig()})
+    return grown
+
+
+def _grown_adapter(
+    folder: Path, model: ModelConfig, recipe: Recipe, new: list[str], keep: Keep
+) -> AdapterConfig | None:
+    """Return the adapter of the grown model: that of the model, extended to the new tasks if the recipe names it."""
+    before, now = model.adapter, recipe.adapter
+    if now is not None and keep == "exact" and not now.per_task:
+        raise UserError("adapter: --keep exact gives new tasks adapters of their own; set per_task = true")
+    if now is not None and before is not None and _plain(now) != _plain(before):
+        raise UserError(f"adapter: differs from that of {folder}, and a model has one kind; remove or copy the table")
+    found = now if now is not None else before
+    if found is None or not found.per_task or (before is None and keep == "rehearse"):
+        return found
+    owners = () if before is None else before.tasks or tuple(model.tasks)
+    added = () if now is None else now.tasks or tuple(new)
+    more = [name + MORE for name in owners if name in recipe.tasks]  # these rows train the adapter of the task
+    return found.model_copy(update={"tasks": tuple(dict.fromkeys([*owners, *added, *more]))})
+
+
+def _plain(adapter: AdapterConfig) -> Content:
+    """Return the settings that all tasks with such an adapter share."""
+    return adapter.model_dump(mode="json", exclude={"tasks"})
 
 
 def additions(recipe: Recipe) -> list[str]:
@@ -63,7 +94,10 @@ def _with_labels(task: TaskConfig, model: ModelSettings, name: str) -> TaskConfi
 
 
 def _frozen(recipe: Recipe, new: list[str]) -> Recipe:
-    """Train the heads of the new tasks only; the old tasks are scored."""
+    """Train the heads and adapters of the new tasks only; the old tasks are scored.
+
+    A shared adapter stays as it is: the answers of the old tasks depend on it.
+    """
     for number, phase in enumerate(recipe.phases or ()):
         if phase.trainable is not None and not isinstance(phase.trainable, FrozenConfig):
             raise UserError(f"phases.{number}.trainable: --keep exact freezes the body; remove the key")
@@ -73,10 +107,14 @@ def _frozen(recipe: Recipe, new: list[str]) -> Recipe:
         )
     phases = None if recipe.phases is None else tuple(_only(phase, new) for phase in recipe.phases)
     schedule = _of_tasks(recipe.schedule, new)
-    return recipe.model_copy(update={"trainable": FrozenConfig(), "schedule": schedule, "phases": phases})
+    own_adapters = recipe.adapter is not None and recipe.adapter.per_task
+    frozen = FrozenConfig(adapters=own_adapters or recipe.adapter is None)
+    return recipe.model_copy(update={"trainable": frozen, "schedule": schedule, "phases": phases})
 
 
 def _only(phase: PhaseConfig, new: list[str]) -> PhaseConfig:
+    if phase.trainable is not None:  # it freezes the body too, as does the recipe's
+        phase = phase.model_copy(update={"trainable": None})
     if phase.schedule is None:
         return phase
     return phase.model_copy(update={"schedule": _of_tasks(phase.schedule, new)})

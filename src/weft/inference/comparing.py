@@ -48,13 +48,15 @@ def compare(
         if not np.array_equal(before[task].targets, after[task].targets):
             raise UserError(f"task {task!r}: the two models read different rows of {before[task].file.source}")
     metrics = {task: choose_metrics(old.labels[task], old.config.tasks[task].metrics, task) for task in shared}
-    answers = [evaluate(model.engine, rows, metrics).predictions for model, rows in ((old, before), (new, after))]
+    old_answers, new_answers = (
+        evaluate(model.engine, rows, metrics).predictions for model, rows in ((old, before), (new, after))
+    )
     judged = [
         gated(
             task,
             metrics[task][0],
-            Truth.of(old.labels[task], before[task].targets),
-            [own[task] for own in answers],
+            (Truth.of(old.labels[task], before[task].targets), old_answers[task]),
+            (Truth.of(new.labels[task], before[task].targets), new_answers[task]),
             max_drop,
             when,
         )

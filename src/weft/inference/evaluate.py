@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset
+from weft.data.readings import TokenSequence
 from weft.data.sources import TextSource, find_sources
 from weft.evaluation.scoring import Evaluation, scored
+from weft.evaluation.thresholds import tune
 from weft.inference.engine import Engine
 from weft.inference.joint import Ask
 from weft.inference.passes import Scored, run_over
-from weft.kinds.truth import Predictions
+from weft.kinds.truth import Predictions, Thresholds, Truth
 from weft.tasks.network import Network
 
 
@@ -26,32 +30,68 @@ def evaluate(
     return scored(step, datasets, metrics, {name: predictions[name] for name in datasets})
 
 
+def predict_rows(engine: Engine, dataset: Dataset) -> Predictions:
+    """Predict all rows of a dataset; numbers on the training scale."""
+    (source,) = find_sources({dataset.task: dataset})
+    return _answers(engine, source)[dataset.task]
+
+
 def _answers(engine: Engine, source: TextSource) -> dict[str, Predictions]:
     """Predict the rows of a source part by part, so that only the predictions stay in memory."""
-    found: dict[str, Predictions] = {}
+    found: dict[str, NDArray[Any]] = {}
     for where, rows in source.parts():
         places = {name: place[where] for name, place in source.places.items()}
-        asked = {name: np.flatnonzero(place >= 0) for name, place in places.items()}
-        asks = [
-            Ask(name, source.asked_rows(name, rows, own, places[name][own])) for name, own in asked.items() if len(own)
-        ]
-        for ask, answers in zip(asks, engine.together(asks), strict=True):
-            if ask.task not in found:
-                shape = len(source.datasets[ask.task]), *answers.shape[1:]
-                found[ask.task] = np.empty(shape, dtype=answers.dtype)
-            found[ask.task][places[ask.task][asked[ask.task]]] = answers
-    return found
+        asked = {name: own for name, place in places.items() if len(own := np.flatnonzero(place >= 0))}
+        asks = {
+            name: _asks(source.datasets[name], source.asked_rows(name, rows, own, places[name][own]))
+            for name, own in asked.items()
+        }
+        values = iter(engine.together([ask for questions in asks.values() for ask in questions]))
+        for name, questions in asks.items():
+            sides = [next(values) for _ in questions]
+            answers = sides[0] if len(sides) == 1 else np.stack(sides, axis=1)
+            if name not in found:
+                found[name] = np.empty((len(source.datasets[name]), *answers.shape[1:]), dtype=answers.dtype)
+            found[name][places[name][asked[name]]] = answers
+    return {name: _ranked(source.datasets[name], own) for name, own in found.items()}
 
 
-def evaluate_network(network: Network, datasets: Mapping[str, Dataset], step: int, device: torch.device) -> Evaluation:
-    """Evaluate during training, including each task's loss and the 2D projection of its vectors."""
+def _asks(dataset: Dataset, rows: Sequence[Sequence[TokenSequence]]) -> list[Ask]:
+    """Ask for predictions; for a kind that ranks rows, for the vectors of both texts."""
+    if not dataset.labels.kind.ranks:
+        return [Ask(dataset.task, rows)]
+    return [Ask(dataset.task, [[row[side]] for row in rows], vectors=True) for side in (0, 1)]
+
+
+def _ranked(dataset: Dataset, found: NDArray[Any]) -> Predictions:
+    kind = dataset.labels.kind
+    return kind.ranked(found[:, 0], found[:, 1], dataset.targets) if kind.ranks else found
+
+
+def evaluate_network(
+    network: Network,
+    datasets: Mapping[str, Dataset],
+    step: int,
+    device: torch.device,
+    thresholds: Mapping[str, Thresholds] | None = None,
+) -> Evaluation:
+    """Evaluate during training, including each task's loss and the 2D projection of its vectors.
+
+    `thresholds` by task are those to decide by. By default, tasks that tune their thresholds do so on these rows, and
+    their scores are cross-fitted.
+    """
     seen: dict[str, Scored] = {}
     for source in find_sources(datasets):
         seen |= run_over(network, source, device)
     seen = {name: seen[name] for name in datasets}
     metrics = {name: network.task(name).metrics for name in datasets}
-    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()})
+    tuned = {
+        name: tune(Truth.of(dataset.labels, dataset.targets), metrics[name], seen[name].predictions)
+        for name, dataset in datasets.items()
+        if thresholds is None and network.task(name).tunes_thresholds
+    }
+    cuts = {name: own.cross_fitted for name, own in tuned.items()} if thresholds is None else thresholds
+    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()}, cuts)
     losses = {name: one.loss for name, one in seen.items()}
-    return replace(
-        found, losses=losses, planes={name: one.plane for name, one in seen.items() if one.plane is not None}
-    )
+    planes = {name: one.plane for name, one in seen.items() if one.plane is not None}
+    return replace(found, losses=losses, planes=planes, tuned=tuned)

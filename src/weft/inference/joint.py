@@ -1,4 +1,7 @@
-"""Joint inference for several requests: tasks may be mixed, and each distinct sequence is encoded once."""
+"""Joint inference for several requests: tasks may be mixed, and each distinct sequence is encoded once.
+
+With per-task adapters the states of a sequence depend on the task, so it is encoded once for each task.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,10 +37,31 @@ class Ask:
 def lay_out(asks: Sequence[Ask]) -> tuple[list[TokenSequence], list[Places]]:
     """Return the distinct sequences and, for each ask, [rows, sides] the indices of its sequences among them."""
     distinct, places = without_repeats([sequence for ask in asks for row in ask.rows for sequence in row])
+    return distinct, _by_ask(asks, places)
+
+
+def lay_out_by_task(asks: Sequence[Ask]) -> tuple[list[TokenSequence], list[str], list[Places]]:
+    """Like `lay_out`, for tasks with adapters of their own: equal sequences of different tasks stay apart.
+
+    Also return the task of each sequence.
+    """
+    sequences: list[TokenSequence] = []
+    tasks: list[str] = []
+    places: dict[int, Places] = {}
+    for task in dict.fromkeys(ask.task for ask in asks):
+        own = [i for i, ask in enumerate(asks) if ask.task == task]
+        distinct, found = lay_out([asks[i] for i in own])
+        places.update(zip(own, [piece + len(sequences) for piece in found], strict=True))
+        sequences += distinct
+        tasks += [task] * len(distinct)
+    return sequences, tasks, [places[i] for i in range(len(asks))]
+
+
+def _by_ask(asks: Sequence[Ask], places: Sequence[int]) -> list[Places]:
     shapes = [(len(ask.rows), len(ask.rows[0])) for ask in asks]
     ends = np.cumsum([rows * sides for rows, sides in shapes])
     pieces = np.split(np.array(places, dtype=np.int64), ends[:-1])
-    return distinct, [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+    return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vector: Give) -> list[Values]:
@@ -57,8 +81,13 @@ def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vecto
 def together(network: Network, asks: Sequence[Ask], device: torch.device) -> list[Values]:
     """Run the asks with the PyTorch network in eval mode. Tasks of all readings share one packed pass."""
     assert not network.training, "a network that answers does not drop anything out"
-    distinct, places = lay_out(asks)
-    found, tokens = pooled(network, dict.fromkeys(ask.task for ask in asks), distinct, device)
+    tasks = list(dict.fromkeys(ask.task for ask in asks))
+    owners: list[str] | None = None
+    if network.shares_states:
+        distinct, places = lay_out(asks)
+    else:
+        distinct, owners, places = lay_out_by_task(asks)
+    found, tokens = pooled(network, tasks, distinct, device, owners)
 
     def answer(task: str, where: Places, rows: AskedRows) -> Values:
         if task in tokens:

@@ -229,9 +229,11 @@ class Model:
 
     def read(self, task: str, values: NDArray[np.float64]) -> list[Prediction]:
         """Convert the engine's outputs to predictions, using the task's labels and temperature."""
+        labels = self.labels[task]
         if task in self.temperatures:
-            values = self.labels[task].kind.temper(values, self.temperatures[task])
-        return [self._prediction(task, value) for value in values]
+            values = labels.kind.temper(values, self.temperatures[task])
+            labels = labels.tempered(self.temperatures[task])
+        return [Prediction(task, *labels.kind.answer(labels, value)) for value in values]
 
     def embed(self, texts: Given, task: str | None = None, *, on_empty: OnEmpty | None = None) -> NDArray[np.float32]:
         """Return embeddings [n, width] from the pooling of `task`. One text gives one vector [width].
@@ -308,10 +310,6 @@ class Model:
     def _no_answer(self, task: str) -> Prediction:
         """Return the empty prediction of a skipped row."""
         return Prediction(task, *self.labels[task].kind.no_answer())
-
-    def _prediction(self, task: str, value: Any) -> Prediction:
-        labels = self.labels[task]
-        return Prediction(task, *labels.kind.answer(labels, value))
 
 
 def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) -> Model:

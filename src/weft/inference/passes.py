@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,9 +14,9 @@ from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
 from weft.data.sources import TextSource
 from weft.evaluation.plane import Axes, Plane, principal_axes
-from weft.foundation.values import Rows
+from weft.foundation.values import Encoded, Rows
 from weft.inference.words import placed, seen_words, word_answers, word_outputs
-from weft.tasks.network import Network, tokens_read
+from weft.tasks.network import Network, split_layers, tokens_read
 from weft.tasks.task import Task
 
 TOKENS = 2048
@@ -44,15 +44,14 @@ def by_length(sequences: Sequence[TokenSequence], tokens: int = TOKENS) -> Itera
 
 def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSequence], list[int]]:
     """Deduplicate sequences. Return the distinct ones and the index of every given sequence among them."""
-    numbers: dict[tuple[bytes, int], int] = {}
+    numbers: dict[tuple[bytes, int, int], int] = {}
     distinct: list[TokenSequence] = []
     places = []
     for sequence in sequences:
-        key = (sequence.ids.tobytes(), sequence.of_second)
-        if key not in numbers:
-            numbers[key] = len(distinct)
+        place = numbers.setdefault(sequence.key, len(distinct))
+        if place == len(distinct):
             distinct.append(sequence)
-        places.append(numbers[key])
+        places.append(place)
     return distinct, places
 
 
@@ -73,24 +72,40 @@ class Pooled(NamedTuple):
 
 
 def pooled(
-    network: Network, tasks: Collection[str], sequences: Sequence[TokenSequence], device: torch.device
+    network: Network,
+    tasks: Collection[str],
+    sequences: Sequence[TokenSequence],
+    device: torch.device,
+    owners: Sequence[str] | None = None,
 ) -> Pooled:
-    """Pool the sequences for each task. A sequence goes through the body once."""
-    first_only = all(network.task(name).pooling.first_only for name in tasks)
+    """Pool the sequences for each task. A sequence goes through the body once.
+
+    With per-task adapters it goes through the body once for each task, still in one pass. `owners` are the tasks of the
+    sequences, if each is for one task; rows of other tasks' sequences then stay empty.
+    """
     found = Pooled({}, {name: {} for name in tasks if network.task(name).pooling.keeps_tokens})
+    # tasks whose states are the same, which read the same sequences
+    alike = [list(tasks)] if network.shares_states else [[name] for name in tasks]
+    first_only = [all(network.task(name).pooling.first_only for name in names) for names in alike]
     for group in by_length(sequences):
-        encoded = pack([sequences[i] for i in group]).to(device)
-        hidden = network.body(encoded, tokens_read([encoded], [first_only]))
-        where = torch.tensor(group, device=device)
-        for name in tasks:
-            task = network.task(name)
-            own = task.vectors(hidden, encoded)
-            if name in found.tokens:
-                found.tokens[name].update(zip(group, task.outputs([own]).split(encoded.lengths), strict=True))
-                continue
-            if name not in found.vectors:
-                found.vectors[name] = own.new_empty(len(sequences), own.shape[1])
-            found.vectors[name][where] = own
+        chosen = [[i for i in group if owners is None or owners[i] in names] for names in alike]
+        texts = [pack([sequences[i] for i in own]).to(device) for own in chosen if own]
+        present = [(names, own, only) for names, own, only in zip(alike, chosen, first_only, strict=True) if own]
+        spans = [(names[0], len(text.ids)) for (names, _, _), text in zip(present, texts, strict=True)]
+        read = tokens_read(texts, [only for _, _, only in present])
+        pieces = split_layers(network.read(Encoded.join(texts), spans, read), texts)
+        for (names, own, _), text, hidden in zip(present, texts, pieces, strict=True):
+            where = torch.tensor(own, device=device)
+            for name in names:
+                task = network.task(name)
+                vectors = task.vectors(hidden, text)
+                if name in found.tokens:
+                    lengths = [len(sequences[i].ids) for i in own]
+                    found.tokens[name].update(zip(own, task.outputs([vectors]).split(lengths), strict=True))
+                    continue
+                if name not in found.vectors:
+                    found.vectors[name] = vectors.new_empty(len(sequences), vectors.shape[1])
+                found.vectors[name][where] = vectors
     return found
 
 
@@ -100,7 +115,7 @@ def answers(
 ) -> NDArray[np.float64]:
     """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
     task = network.task(name)
-    with _at_rest(network):
+    with at_rest(network):
         if task.pooling.keeps_tokens:
             texts = [row[0] for row in rows]
             distinct, places = without_repeats(texts)
@@ -133,7 +148,9 @@ class _Scorer:
     def __init__(self, task: Task, dataset: Dataset) -> None:
         self.task = task
         self.dataset = dataset
-        self.predictions = self.points = np.empty(0)
+        self.kind = dataset.labels.kind
+        self.predictions: NDArray[Any] = np.empty(0)
+        self.points = np.empty(0)
         self.axes: Axes | None = None
         self.loss = 0.0
 
@@ -141,12 +158,12 @@ class _Scorer:
         """Add some rows of the data set, given one tensor [n, width] of row vectors, or two for a bi reading."""
         output = self.task.outputs(sides)
         target = torch.from_numpy(self.dataset.targets[rows]).to(output.device)
-        self.loss += float(self.task.losses(output, target).double().sum())
-        read = self.task.loss.read(output).double().cpu().numpy()
+        self.loss += float(self.task.losses_apart(output, target).double().sum())
+        read = pair_vectors(sides) if self.kind.ranks else self.task.loss.read(output).double().cpu().numpy()
         vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
         if self.axes is None:
             self.axes = principal_axes(vectors)
-            self.predictions = np.empty((len(self.dataset), *read.shape[1:]))
+            self.predictions = np.empty((len(self.dataset), *read.shape[1:]), dtype=read.dtype)
             self.points = np.empty((len(self.dataset), 2))
         self.predictions[rows], self.points[rows] = read, self.axes.points(vectors)
 
@@ -168,14 +185,17 @@ class _Scorer:
 
     def scored(self) -> Scored:
         plane = None if self.axes is None else Plane(self.points, self.axes.explained)
-        return Scored(self.predictions, self.loss / len(self.dataset), plane)
+        predictions = self.predictions
+        if self.kind.ranks:
+            predictions = self.kind.ranked(predictions[:, 0], predictions[:, 1], self.dataset.targets)
+        return Scored(predictions, self.loss / len(self.dataset), plane)
 
 
 @torch.no_grad()
 def run_over(network: Network, source: TextSource, device: torch.device) -> dict[str, Scored]:
     """Compute predictions, loss and projected vectors of every row of every task of a source, in one pass."""
     scorers = {name: _Scorer(network.task(name), dataset) for name, dataset in source.datasets.items()}
-    with _at_rest(network):
+    with at_rest(network):
         for where, rows in source.parts():
             distinct, places = without_repeats(_flat(rows))
             sides = torch.tensor(places, device=device).split(len(rows))
@@ -193,8 +213,13 @@ def run_over(network: Network, source: TextSource, device: torch.device) -> dict
     return {name: scorer.scored() for name, scorer in scorers.items()}
 
 
+def pair_vectors(sides: Sequence[Tensor]) -> NDArray[np.float32]:
+    """[n, 2, width] the vectors of both texts of each row, for kinds that rank rows"""
+    return torch.stack([side.float() for side in sides[:2]], dim=1).cpu().numpy()
+
+
 @contextmanager
-def _at_rest(network: Network) -> Iterator[None]:
+def at_rest(network: torch.nn.Module) -> Iterator[None]:
     """Set eval mode inside the context and restore the previous mode afterwards."""
     was_training = network.training
     network.eval()

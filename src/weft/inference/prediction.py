@@ -12,10 +12,10 @@ class Prediction:
     task: str
     label: str | list[str] | list[dict[str, Any]] | None
     """most likely class; all labels more likely than not (multilabel); spans with start, end, label and score (tags);
-    None for regression or no prediction"""
+    None for regression or no prediction. Tuned thresholds decide instead if the model has them."""
     score: float
-    """largest probability, or the predicted number in the label's units; for tags the mean probability of the predicted
-    tags; NaN if there is no prediction"""
+    """probability of the predicted class, largest probability (multilabel), predicted number (in the label's units) or
+    mean probability of the predicted tags; NaN if there is no prediction"""
     probabilities: dict[str, float] | None
     """probability of every label; None for regression and tags"""
 

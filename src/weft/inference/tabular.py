@@ -49,11 +49,12 @@ def _columns(model: "Model", answers: Mapping[str, Sequence[Prediction]]) -> dic
     columns: dict[str, list[Any]] = {}
     for task, own in answers.items():
         scores = [None if math.isnan(answer.score) else answer.score for answer in own]
-        if model.labels[task].kind.has_numbers:
-            columns[task] = scores
-        else:
+        labels = model.labels[task]
+        if "label" in dict(labels.kind.answer_columns(labels)):
             columns[task] = [answer.label for answer in own]
             columns[f"{task}_score"] = scores
+        else:
+            columns[task] = scores
     return columns
 
 

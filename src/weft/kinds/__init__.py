@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Literal
 
 from weft.kinds.base import Kind
 from weft.kinds.classification import Classification
+from weft.kinds.matches import Matches
 from weft.kinds.multilabel import Multilabel
 from weft.kinds.ordinal import Ordinal
 from weft.kinds.regression import Regression
@@ -16,6 +17,7 @@ KINDS: dict[str, Kind] = {
         Ordinal(),
         Multilabel(),
         Regression(),
+        Matches(),
         Tags(),
     )
 }

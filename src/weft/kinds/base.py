@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.kinds.forms import Form
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.noise import Features, Folds, Suspects
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 if TYPE_CHECKING:
     from weft.kinds.labels import Labels, Values
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Target = float | list[float]
 WordSplit = Literal["punctuation", "whitespace"]
 """how texts are split into words: also around punctuation, or at whitespace only"""
+Vectors = NDArray[np.float32]
 Answer = tuple[str | list[str] | list[dict[str, Any]] | None, float, dict[str, float] | None]
 """label, score and probabilities of a `Prediction`"""
 
@@ -50,14 +52,16 @@ class Kind(ABC):
     """whether each word of a text has a label"""
     has_numbers: ClassVar[bool] = False
     """whether a label is a number with a range"""
+    distills: ClassVar[bool] = False
+    """whether students can learn from predictions: each is a row of numbers, which `imitation` compares"""
     default_loss: ClassVar[str]
     """name of the loss that a task uses by default"""
-    default_pooling: ClassVar[str] = "cls"
-    """name of the pooling that a task uses by default"""
     default_metrics: ClassVar[tuple[str, ...]]
     """names of the default metrics, the primary metric first"""
     metrics: ClassVar[Mapping[str, Form]]
     """metric name -> how it is computed, for every supported metric"""
+    tuned_for: ClassVar[tuple[str, ...]] = ()
+    """metrics that thresholds of binary decisions are tuned for, if primary; otherwise, F1 of each decision's label"""
     target_type: ClassVar[type[np.float64] | type[np.int64]]
     """NumPy type of a target"""
     hub_task: ClassVar[str]
@@ -66,8 +70,10 @@ class Kind(ABC):
     """the class of `transformers` that opens an exported task"""
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"]]
     """the function that turns exported logits into predictions"""
-    reading_code: ClassVar[tuple[str, ...]]
-    """lines of Python that print the predictions of exported `logits`"""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """task keys whose default differs for this kind; `data` has those of the data table"""
+    ranks: ClassVar[bool] = False
+    """whether rows are scored against each other, by `ranked`, instead of one by one"""
 
     # labels, as declared in recipes and found in files
 
@@ -77,17 +83,27 @@ class Kind(ABC):
 
     def check_columns(self, columns: int) -> None:
         """Raise ValueError if the kind does not support labels in this number of 0/1 columns."""
+        if columns == 0:
+            raise ValueError(f'`data.label` is empty, but kind = "{self.name}" needs a label column')
         if columns > 1:
             raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.name}"')
 
     def check_words(
-        self, reading: str, *, keeps_words: bool, masks: bool, words: str | None, subwords: str | None
+        self,
+        reading: str,
+        *,
+        keeps_words: bool,
+        masks: bool,
+        long_texts: str,
+        words: str | None,
+        subwords: str | None,
     ) -> None:
         """Raise ValueError if the kind does not support how a recipe reads words.
 
         `keeps_words`: whether the pooling has one vector per word. `masks`: whether texts are masked.
+        `long_texts`: the name of the way in which long texts are read.
         """
-        del reading, masks
+        del reading, masks, long_texts
         if keeps_words:
             raise ValueError(f"`pooling` gives a vector for each word, but a {self.name} needs one for each text")
         for key, value in (("words", words), ("subwords", subwords)):
@@ -97,6 +113,11 @@ class Kind(ABC):
     def word_split(self, chosen: WordSplit | None) -> WordSplit | None:  # noqa: ARG002
         """Return how texts are split into words; None if the labels are not of words."""
         return None
+
+    def check_texts(self, reading: str, negatives: int) -> None:  # noqa: ARG002
+        """Raise ValueError if the kind does not support a reading, or hard negatives in this number of columns."""
+        if negatives:
+            raise ValueError(f'`data.negative` needs kind = "matches", not "{self.name}"')
 
     @abstractmethod
     def find_labels(
@@ -158,15 +179,39 @@ class Kind(ABC):
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
         """[n] divergence between two predictions, for regularizers and output penalties."""
 
-    def questions(self, labels: "Labels") -> int | None:  # noqa: ARG002
-        """Number of binary decisions in a row's label; None if the label is not a set of binary decisions."""
-        return None
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:  # noqa: ARG002
+        """[n] distillation loss: how far a student's predictions are from its teacher's.
+
+        Predictions at temperature T are `p^(1/T)`, normalized, which equals logits divided by T. Numbers have none.
+        """
+        return self.divergence(student, teacher)
+
+    # binary decisions, for labels that are a set of them
+
+    def decisions(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what each binary decision of a row is about; empty if a label is not a set of binary decisions."""
+        return ()
+
+    def yes_scores(self, predictions: Predictions) -> Predictions:
+        """[n, decisions] probability of yes in each binary decision"""
+        return np.empty((len(predictions), 0))
+
+    def is_yes(self, targets: Targets) -> NDArray[np.bool_]:
+        """[n, decisions] whether yes is true in each binary decision"""
+        return np.empty((len(targets), 0), dtype=np.bool_)
+
+    def temper_thresholds(self, thresholds: Thresholds, temperature: float) -> Thresholds:  # noqa: ARG002
+        """Return the thresholds that give the same decisions on tempered predictions."""
+        return thresholds
 
     # predictions
 
     @abstractmethod
-    def decide(self, predictions: Predictions) -> Targets:
-        """[n] or [n, labels] decisions in the form of targets; numbers are in the label's units."""
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> Targets:
+        """[n] or [n, labels] decisions in the form of targets; numbers are in the label's units.
+
+        `thresholds` are those of binary decisions: yes above them. None decides for what is more likely.
+        """
 
     def temper(self, predictions: Predictions, temperature: float) -> Predictions:  # noqa: ARG002
         """Apply temperature scaling. A temperature above 1 flattens probabilities, below 1 sharpens them.
@@ -176,12 +221,16 @@ class Kind(ABC):
         """
         return predictions
 
+    def ranked(self, first: Vectors, second: Vectors, targets: Targets) -> Predictions:
+        """[n, k] what metrics need, from the vectors [n, width] of both texts of all rows of a split."""
+        raise NotImplementedError(f"{self.name} scores rows one by one")
+
     @abstractmethod
     def majority(self, truth: Truth) -> Predictions:
         """Return the predictions of the majority-class baseline."""
 
-    def constant_answer(self, labels: "Labels", predictions: Predictions, targets: Targets) -> str | None:  # noqa: ARG002
-        """Return the label that is predicted for every row, or None if the predictions are not constant.
+    def constant_answer(self, labels: "Labels", chosen: Targets, targets: Targets) -> str | None:  # noqa: ARG002
+        """Return the label that is `chosen` for every row, or None if the decisions are not constant.
 
         None too where a constant prediction is expected or makes a metric undefined, which is reported already.
         """
@@ -198,6 +247,11 @@ class Kind(ABC):
     def no_answer(self) -> Answer:
         """Return the answer for a skipped row."""
 
+    def relevance(self, labels: "Labels", answer: Answer) -> float | None:  # noqa: ARG002
+        """Return how well the two texts of a row match, by which documents are ranked; None if an answer has no such
+        number."""
+        return None
+
     @abstractmethod
     def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:
         """Return names and types of the columns of a prediction file."""
@@ -209,6 +263,28 @@ class Kind(ABC):
     @abstractmethod
     def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """[n] distance between two predictions, from 0 to 1; `before` and `after` are in the label's units."""
+
+    # audits of data
+
+    def class_counts(self, labels: "Labels", targets: Targets) -> dict[str, int]:  # noqa: ARG002
+        """Return the number of rows with each class or label; empty if labels are numbers."""
+        return {}
+
+    def groups(self, labels: "Labels", targets: Targets) -> NDArray[np.int64]:  # noqa: ARG002
+        """[n] group of each label: equal labels, or numbers in the same fifth of their range."""
+        return np.unique(targets, axis=0, return_inverse=True)[1].reshape(-1)
+
+    @abstractmethod
+    def differ(self, labels: "Labels", one: Targets, two: Targets) -> NDArray[np.bool_]:
+        """[n] whether two labels of the same text contradict each other."""
+
+    @abstractmethod
+    def cross_predict(self, labels: "Labels", targets: Targets, features: Features, folds: Folds) -> Predictions:
+        """Return out-of-sample predictions of a linear model on `features`; each fold is held out once."""
+
+    @abstractmethod
+    def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:
+        """Return the rows whose labels are probably wrong, given out-of-sample predictions."""
 
     # predictions/TASK.parquet, as written by runs and read by reports
 
@@ -238,6 +314,10 @@ class Kind(ABC):
         """Format a target or decision of one row with the label names."""
 
     # export
+
+    @abstractmethod
+    def reading_code(self, labels: "Labels") -> list[str]:
+        """Return lines of Python that print the predictions of exported `logits`."""
 
     @abstractmethod
     def describe_logits(self, labels: "Labels") -> str:

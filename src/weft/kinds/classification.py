@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
-from weft.kinds import counted, forms
+from weft.kinds import counted, forms, noise
 from weft.kinds.base import Answer
 from weft.kinds.cells import canonical
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels
 from weft.kinds.probability import CLOSE, TINY, ProbabilityKind
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 
 class Classification(ProbabilityKind):
@@ -24,6 +24,7 @@ class Classification(ProbabilityKind):
 
     name = "classification"
     has_one_class = True
+    distills = True
     default_loss = "cross-entropy"
     default_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
     metrics: ClassVar[Mapping[str, Form]] = {
@@ -38,12 +39,9 @@ class Classification(ProbabilityKind):
     }
     of_one_class = ("f1-positive", "precision", "recall")
     """the metrics that score only the `positive` class of a binary task"""
+    tuned_for = ("accuracy", "balanced-accuracy", "f1", "mcc")
     target_type = np.int64
     activation = "softmax"
-    reading_code = (
-        "for row in logits.softmax(dim=1):",
-        "    print(model.config.id2label[int(row.argmax())], float(row.max()))",
-    )
 
     def expected(self, labels: Labels) -> str:
         return f"one of {self.shown_names(labels)}"
@@ -71,12 +69,34 @@ class Classification(ProbabilityKind):
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (p.log() - q.log())).sum(dim=1)
 
-    def questions(self, labels: Labels) -> int | None:
-        """One for two classes, where the second class is the positive decision."""
-        return 1 if len(labels.names) == 2 else None
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Soft cross-entropy `-T^2 sum_i q_i log p_i` of the predictions at temperature T.
 
-    def decide(self, predictions: Predictions) -> NDArray[np.int64]:
-        """[n] the most probable class"""
+        `T^2` keeps the size of the gradient independent of T. (Hinton, Vinyals and Dean, "Distilling the Knowledge in
+        a Neural Network", 2015)
+        """
+        ours = (student.clamp(min=TINY).log() / temperature).log_softmax(dim=1)
+        theirs = (teacher.clamp(min=TINY).log() / temperature).softmax(dim=1)
+        return -(temperature**2) * (theirs * ours).sum(dim=1)
+
+    def decisions(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the second of two classes; more classes are not a binary decision."""
+        return (names[1],) if len(names) == 2 else ()
+
+    def yes_scores(self, predictions: Predictions) -> Predictions:
+        return predictions[:, 1:]
+
+    def is_yes(self, targets: Targets) -> NDArray[np.bool_]:
+        yes: NDArray[np.bool_] = targets[:, None] == 1
+        return yes
+
+    def temper_thresholds(self, thresholds: Thresholds, temperature: float) -> Thresholds:
+        return self.temper(np.stack([1 - thresholds, thresholds], axis=-1), temperature)[..., 1]
+
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> NDArray[np.int64]:
+        """[n] the most probable class; the second of two classes if its probability is above its threshold"""
+        if thresholds is not None:
+            return (predictions[:, 1] > thresholds[..., 0]).astype(np.int64)
         chosen: NDArray[np.int64] = predictions.argmax(axis=1)
         return chosen
 
@@ -97,9 +117,16 @@ class Classification(ProbabilityKind):
         commonest = self.count(truth.targets, truth.classes).argmax()
         return np.tile(np.eye(truth.classes)[commonest], (len(truth), 1))
 
-    def constant_answer(self, labels: Labels, predictions: Predictions, targets: Targets) -> str | None:
-        chosen = np.unique(self.decide(predictions))
-        return labels.names[int(chosen[0])] if len(chosen) == 1 and len(np.unique(targets)) > 1 else None
+    def relevance(self, labels: Labels, answer: Answer) -> float | None:
+        """Return the probability of the positive class of two; by default the second."""
+        _, _, probabilities = answer
+        if not labels.is_binary or probabilities is None:
+            return None
+        return probabilities[labels.positive or labels.names[1]]
+
+    def constant_answer(self, labels: Labels, chosen: Targets, targets: Targets) -> str | None:
+        seen = np.unique(chosen)
+        return labels.names[int(seen[0])] if len(seen) == 1 and len(np.unique(targets)) > 1 else None
 
     def check_metric(self, labels: Labels, metric: str, key: str) -> None:
         classes = len(labels.names)
@@ -115,13 +142,24 @@ class Classification(ProbabilityKind):
             raise UserError(f"{key}: {metric!r} needs a positive class; add {one} or {two} to the task")
 
     def answer(self, labels: Labels, value: Any) -> Answer:
-        best = int(value.argmax())
+        best = int(value.argmax() if labels.thresholds is None else value[1] > labels.thresholds[0])
         probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
         return labels.names[best], float(value[best]), probabilities
 
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Total variation distance: half of the sum of absolute differences."""
         return np.asarray(np.abs(before - after).sum(axis=1) / 2)
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
+        return np.asarray(one != two)
+
+    def cross_predict(
+        self, labels: Labels, targets: Targets, features: noise.Features, folds: noise.Folds
+    ) -> Predictions:
+        return noise.class_probabilities(features, targets.astype(np.int64), len(labels.names), folds)
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> noise.Suspects:
+        return noise.suspicious_classes(targets.astype(np.int64), predictions)
 
     @property
     def cell_type(self) -> pa.DataType:
@@ -137,6 +175,15 @@ class Classification(ProbabilityKind):
     def shown(self, names: Sequence[str], answer: Any) -> str:
         return names[int(answer)]
 
+    def reading_code(self, labels: Labels) -> list[str]:
+        chosen = "row.argmax()" if labels.thresholds is None else f"row[1] > {labels.thresholds[0]:.6f}"
+        return [
+            "for row in logits.softmax(dim=1):",
+            f"    chosen = int({chosen})",
+            "    print(model.config.id2label[chosen], float(row[chosen]))",
+        ]
+
     def describe_logits(self, labels: Labels) -> str:
         names = ", ".join(f"`{label}`" for label in labels.names)
-        return f"The softmax of `logits` is the probability of each class: {names}."
+        tuned = "" if labels.thresholds is None else " The threshold above was tuned on the dev rows."
+        return f"The softmax of `logits` is the probability of each class: {names}.{tuned}"

@@ -102,14 +102,14 @@ def mcc(found: Tally, _: Truth) -> float:
 
 def all_right(truth: Truth, p: Predictions) -> Numbers:
     """[n] 1 where a row's prediction is correct in every label, else 0."""
-    right = (truth.kind.decide(p) == truth.targets).reshape(len(truth), -1)
+    right = (truth.decide(p) == truth.targets).reshape(len(truth), -1)
     found: Numbers = right.all(axis=1).astype(np.float64)
     return found
 
 
 def cells(truth: Truth, predictions: Predictions) -> NDArray[np.int64]:
     """[n] each row's flat index in the confusion matrix: true class * classes + predicted class."""
-    found: NDArray[np.int64] = truth.targets * predictions.shape[1] + truth.kind.decide(predictions)
+    found: NDArray[np.int64] = truth.targets * predictions.shape[1] + truth.decide(predictions)
     return found
 
 
@@ -125,7 +125,7 @@ def tally_classes(truth: Truth, predictions: Predictions) -> Tally:
 
 def tally_rows(truth: Truth, predictions: Predictions) -> Tally:
     """List every row, for multilabel tasks."""
-    return Tally(truth.targets, truth.kind.decide(predictions).astype(np.int64, copy=False), None)
+    return Tally(truth.targets, truth.decide(predictions).astype(np.int64, copy=False), None)
 
 
 def of_decisions(metric: str) -> Callable[[Truth, Predictions], float]:
@@ -154,7 +154,7 @@ def of_labels(library: Library, whole: FromLabels) -> Form:
     """A multilabel metric that is a function of per-label row counts."""
 
     def weighted(truth: Truth, predictions: Predictions) -> Weighted:
-        chosen = truth.kind.decide(predictions)
+        chosen = truth.decide(predictions)
         sums = np.concatenate([chosen * truth.targets, chosen, truth.targets], axis=1).astype(np.float64)
         return lambda counts: whole(*np.split(counts @ sums, 3))
 

@@ -3,6 +3,7 @@
 from dataclasses import field, fields, replace
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import PlainValidator
 from pydantic.dataclasses import dataclass
@@ -50,6 +51,8 @@ class Labels:
     """whether class numbers are accepted as labels: true if the recipe declares names and none of them is a number"""
     positive: str | None = field(default=None, compare=False)
     """the positive class of precision, recall and F1, for two classes; it does not affect predictions"""
+    thresholds: tuple[float, ...] | None = field(default=None, compare=False)
+    """decision threshold of each binary decision (two classes: of the second class), on uncalibrated probabilities"""
 
     @property
     def is_binary(self) -> bool:
@@ -63,7 +66,15 @@ class Labels:
 
     def fits(self, kind: str) -> bool:
         """Whether these are valid labels of this kind. Labels of an untrusted model can be invalid."""
-        return self.kind.name == kind and self.kind.fits(self)
+        return self.kind.name == kind and self.kind.fits(self) and self._thresholds_fit()
+
+    def _thresholds_fit(self) -> bool:
+        given = self.thresholds
+        return given is None or (len(given) == len(self.kind.decisions(self.names)) and all(0 < t < 1 for t in given))
+
+    def agrees_with(self, other: "Labels") -> bool:
+        """Whether predictions of both mean the same, apart from the scale of numbers, which `in_units` undoes."""
+        return self.kind is other.kind and self.names == other.names
 
     def in_units(self, values: Values) -> Values:
         """Convert predictions or targets to the label's units; only a regression changes."""
@@ -82,7 +93,16 @@ class Labels:
             raise UserError(f"{key}: found {name!r}, expected {' or '.join(self.names)}")
         return replace(self, positive=name)
 
+    def tempered(self, temperature: float) -> "Labels":
+        """Return the labels with thresholds for probabilities that temperature scaling has calibrated."""
+        if self.thresholds is None:
+            return self
+        moved = self.kind.temper_thresholds(np.array(self.thresholds), temperature)
+        return replace(self, thresholds=tuple(moved.tolist()))
+
     def content(self) -> dict[str, Any]:
         """Return plain values, as written to weft.json."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return plain | {"kind": self.kind.name, "names": list(self.names)}
+        tuned = plain.pop("thresholds")
+        written = plain | {"kind": self.kind.name, "names": list(self.names)}
+        return written if tuned is None else written | {"thresholds": list(tuned)}

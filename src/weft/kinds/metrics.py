@@ -10,7 +10,7 @@ from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.kinds.forms import Form, Weighted
 from weft.kinds.labels import Labels
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,10 @@ METRICS: dict[str, Metric] = {
         Metric("class-distance", "mean absolute difference of class numbers", _ANY, lower_is_better=True),
         Metric("pearson", "Pearson's correlation", _SIGNED, is_correlation=True),
         Metric("spearman", "Spearman's rank correlation", _SIGNED, is_correlation=True),
+        Metric("recall-at-1", "share of a first text's matches that rank first", title="recall@1"),
+        Metric("recall-at-10", "share of a first text's matches among the 10 nearest candidates", title="recall@10"),
+        Metric("mrr", "mean reciprocal rank of the best-ranked match"),
+        Metric("ndcg-at-10", "discounted cumulative gain of the 10 nearest, relative to the ideal", title="nDCG@10"),
         Metric("mse", "mean squared error, in the label's own units", _ANY, lower_is_better=True),
     )
 }
@@ -116,9 +120,18 @@ def title(name: str) -> str:
     return METRICS[name].title or name
 
 
-def score(labels: Labels, names: Sequence[str], targets: Targets, predictions: Predictions) -> dict[str, float]:
-    """Compute the named metrics of a task, and `n`, the number of rows; a regression is scored in the label's units."""
-    truth, answers = Truth.of(labels, targets), labels.in_units(predictions)
+def score(
+    labels: Labels,
+    names: Sequence[str],
+    targets: Targets,
+    predictions: Predictions,
+    thresholds: Thresholds | None = None,
+) -> dict[str, float]:
+    """Compute the named metrics of a task, and `n`, the number of rows; a regression is scored in the label's units.
+
+    `thresholds` default to those of the labels.
+    """
+    truth, answers = Truth.of(labels, targets, thresholds), labels.in_units(predictions)
     return {name: METRICS[name].compute(truth, answers) for name in names} | {"n": len(targets)}
 
 

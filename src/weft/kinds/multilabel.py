@@ -7,16 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.kinds import counted, forms
+from weft.kinds import counted, forms, noise
 from weft.kinds.base import Answer
 from weft.kinds.cells import divide
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels
 from weft.kinds.probability import CLOSE, TINY, ProbabilityKind
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 LIKELY = 0.5
 """decision threshold: a label is predicted if its probability is above it"""
@@ -26,6 +27,7 @@ class Multilabel(ProbabilityKind):
     """A target has a 0 or 1 per label; a prediction has an independent probability per label."""
 
     name = "multilabel"
+    distills = True
     default_loss = "binary-cross-entropy"
     default_metrics = ("f1-micro", "f1", "accuracy")
     metrics: ClassVar[Mapping[str, Form]] = {
@@ -39,13 +41,10 @@ class Multilabel(ProbabilityKind):
     }
     target_type = np.float64
     activation = "sigmoid"
-    reading_code = (
-        "for row in logits.sigmoid():",
-        "    print([model.config.id2label[i] for i, p in enumerate(row.tolist()) if p > 0.5])",
-    )
 
     def check_columns(self, columns: int) -> None:
-        """Accept any number: one column per label is supported."""
+        """Accept one column, or one column per label."""
+        super().check_columns(min(columns, 1))
 
     def expected(self, labels: Labels) -> str:
         return f"any of {self.shown_names(labels)}"
@@ -74,12 +73,27 @@ class Multilabel(ProbabilityKind):
         p, q = one.clamp(CLOSE, 1 - CLOSE), two.clamp(CLOSE, 1 - CLOSE)
         return ((p - q) * (torch.logit(p) - torch.logit(q))).sum(dim=1)
 
-    def questions(self, labels: Labels) -> int | None:
-        return len(labels.names)
+    def imitation(self, student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Soft binary cross-entropy of the predictions at temperature T, times `T^2`, averaged over labels."""
+        ours, theirs = (torch.logit(p.clamp(CLOSE, 1 - CLOSE)) / temperature for p in (student, teacher))
+        losses = F.binary_cross_entropy_with_logits(ours, theirs.sigmoid(), reduction="none")
+        return temperature**2 * losses.mean(dim=1)
 
-    def decide(self, predictions: Predictions) -> NDArray[np.int64]:
-        """[n, labels] which labels are more likely than not"""
-        return (predictions > LIKELY).astype(np.int64)
+    def decisions(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(names)
+
+    def yes_scores(self, predictions: Predictions) -> Predictions:
+        return predictions
+
+    def is_yes(self, targets: Targets) -> NDArray[np.bool_]:
+        return targets > 0.5
+
+    def temper_thresholds(self, thresholds: Thresholds, temperature: float) -> Thresholds:
+        return self.temper(thresholds, temperature)
+
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> NDArray[np.int64]:
+        """[n, labels] which labels are above their thresholds, by default more likely than not"""
+        return (predictions > (LIKELY if thresholds is None else thresholds)).astype(np.int64)
 
     def temper(self, predictions: Predictions, temperature: float) -> Predictions:
         yes, no = (np.log(np.clip(p, TINY, 1.0)) / temperature for p in (predictions, 1 - predictions))
@@ -100,11 +114,32 @@ class Multilabel(ProbabilityKind):
 
     def answer(self, labels: Labels, value: Any) -> Answer:
         probabilities = {name: float(p) for name, p in zip(labels.names, value, strict=True)}
-        return [name for name, p in probabilities.items() if p > LIKELY], float(value.max()), probabilities
+        cuts = labels.thresholds or [LIKELY] * len(probabilities)
+        chosen = [name for (name, p), cut in zip(probabilities.items(), cuts, strict=True) if p > cut]
+        return chosen, float(value.max()), probabilities
 
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Largest absolute difference of a label's probability."""
         return np.asarray(np.abs(before - after).max(axis=1))
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
+        return np.asarray((one != two).any(axis=1))
+
+    def cross_predict(
+        self, labels: Labels, targets: Targets, features: noise.Features, folds: noise.Folds
+    ) -> Predictions:
+        """A logistic regression for each label."""
+        on = targets.astype(np.int64)
+        each = [noise.class_probabilities(features, on[:, i], 2, folds)[:, 1] for i in range(len(labels.names))]
+        return np.stack(each, axis=1)
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> noise.Suspects:
+        """Every label is a classification into 0 and 1. A row is as good as its worst label."""
+        on = targets.astype(np.int64)
+        each = [noise.suspicious_classes(on[:, i], np.stack([1 - p, p], axis=1)) for i, p in enumerate(predictions.T)]
+        return noise.Suspects(
+            np.any([label.flagged for label in each], axis=0), np.min([label.quality for label in each], axis=0)
+        )
 
     @property
     def cell_type(self) -> pa.DataType:
@@ -123,6 +158,15 @@ class Multilabel(ProbabilityKind):
     def shown(self, names: Sequence[str], answer: Any) -> str:
         return ", ".join(name for name, on in zip(names, answer, strict=True) if on) or "none"
 
+    def reading_code(self, labels: Labels) -> list[str]:
+        cuts = [round(cut, 6) for cut in labels.thresholds or [LIKELY] * len(labels.names)]
+        return [
+            f"thresholds = {cuts}",
+            "for row in logits.sigmoid().tolist():",
+            "    print([model.config.id2label[i] for i, p in enumerate(row) if p > thresholds[i]])",
+        ]
+
     def describe_logits(self, labels: Labels) -> str:
         names = ", ".join(f"`{label}`" for label in labels.names)
-        return f"The sigmoid of `logits` is the probability of each label: {names}. Any number of them may apply."
+        text = f"The sigmoid of `logits` is the probability of each label: {names}. Any number of them may apply."
+        return text if labels.thresholds is None else f"{text} The thresholds above were tuned on the dev rows."

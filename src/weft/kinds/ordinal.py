@@ -21,6 +21,6 @@ class Ordinal(Classification):
         "class-distance": forms.of_classes(
             forms.library("mean_absolute_error"),
             counted.class_distance,
-            of_row=lambda truth, p: np.abs(truth.kind.decide(p) - truth.targets).astype(np.float64),
+            of_row=lambda truth, p: np.abs(truth.decide(p) - truth.targets).astype(np.float64),
         ),
     }

@@ -70,9 +70,11 @@ class ProbabilityKind(Kind):
         return ", ".join(labels.names[:SHOWN]) + (", ..." if len(labels.names) > SHOWN else "")
 
     def distribution(self, labels: Labels, targets: Targets) -> str:
-        counts = self.count(targets, len(labels.names))
-        shares = (f"{name} {count / len(targets):.0%}" for name, count in zip(labels.names, counts, strict=True))
+        shares = (f"{name} {count / len(targets):.0%}" for name, count in self.class_counts(labels, targets).items())
         return f"labels {', '.join(shares)}"
+
+    def class_counts(self, labels: Labels, targets: Targets) -> dict[str, int]:
+        return dict(zip(labels.names, self.count(targets, len(labels.names)).tolist(), strict=True))
 
     @abstractmethod
     def count(self, targets: Targets, classes: int) -> NDArray[np.int64]:

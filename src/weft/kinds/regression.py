@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
-from weft.kinds import forms
+from weft.kinds import forms, noise
 from weft.kinds.base import Answer, Kind, Seen
 from weft.kinds.cells import as_float, canonical
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels, Values
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
+
+APART = 0.25
+"""two labels of one text contradict each other if they differ by more than this fraction of the range"""
+FIFTHS = 5
 
 
 class Regression(Kind):
@@ -23,6 +27,7 @@ class Regression(Kind):
 
     name = "regression"
     has_numbers = True
+    distills = True
     default_loss = "mse"
     default_metrics = ("pearson", "spearman", "mse")
     metrics: ClassVar[Mapping[str, Form]] = {
@@ -33,7 +38,6 @@ class Regression(Kind):
     target_type = np.float64
     hub_task = "sentence-similarity"
     activation = "identity"
-    reading_code = ("print(logits[:, 0].tolist())",)
 
     def check_declared(
         self,
@@ -99,7 +103,7 @@ class Regression(Kind):
     def divergence(self, one: Tensor, two: Tensor) -> Tensor:
         return (one - two).square()
 
-    def decide(self, predictions: Predictions) -> Predictions:
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> Predictions:  # noqa: ARG002
         return predictions
 
     def majority(self, truth: Truth) -> Predictions:
@@ -112,12 +116,35 @@ class Regression(Kind):
     def no_answer(self) -> Answer:
         return None, math.nan, None
 
+    def relevance(self, labels: Labels, answer: Answer) -> float:  # noqa: ARG002
+        return answer[1]
+
     def answer_columns(self, labels: Labels) -> list[tuple[str, pa.DataType]]:  # noqa: ARG002
         return [("score", pa.float64())]
 
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """Absolute difference as a fraction of the range."""
         return np.asarray(np.abs(before - after) / (labels.high - labels.low))
+
+    def groups(self, labels: Labels, targets: Targets) -> NDArray[np.int64]:
+        parts = FIFTHS * (labels.in_units(np.asarray(targets, dtype=np.float64)) - labels.low)
+        return np.clip(parts / (labels.high - labels.low), 0, FIFTHS - 1).astype(np.int64)
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:
+        before, after = (labels.in_units(np.asarray(values, dtype=np.float64)) for values in (one, two))
+        return self.moves(labels, before, after) > APART
+
+    def cross_predict(
+        self,
+        labels: Labels,  # noqa: ARG002
+        targets: Targets,
+        features: noise.Features,
+        folds: noise.Folds,
+    ) -> Predictions:
+        return noise.numbers(features, np.asarray(targets, dtype=np.float64), folds)
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> noise.Suspects:
+        return noise.suspicious_numbers(np.asarray(targets, dtype=np.float64), predictions)
 
     @property
     def cell_type(self) -> pa.DataType:
@@ -135,6 +162,9 @@ class Regression(Kind):
 
     def shown(self, names: Sequence[str], answer: Any) -> str:  # noqa: ARG002
         return f"{float(answer):.2f}"
+
+    def reading_code(self, labels: Labels) -> list[str]:  # noqa: ARG002
+        return ["print(logits[:, 0].tolist())"]
 
     def describe_logits(self, labels: Labels) -> str:  # noqa: ARG002
         return "`logits` has one number for each row, in the units of the labels."

@@ -16,8 +16,9 @@ from weft.kinds.base import Answer, Kind, Seen, WordSplit
 from weft.kinds.classification import Classification
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels
+from weft.kinds.noise import Features, Folds, Suspects
 from weft.kinds.spans import OUTSIDE, PREFIXED, bio_tags, scheme_of, spans_of
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
 START, END, TAG, SCORE = range(4)
 """columns of a prediction: a row of it is one word"""
@@ -43,7 +44,6 @@ class Tags(Kind):
     has_one_class = True
     labels_words = True
     default_loss = "cross-entropy"
-    default_pooling = "words"
     default_metrics = ("entity-f1", "entity-precision", "entity-recall", "token-accuracy")
     metrics: ClassVar[Mapping[str, Form]] = {
         "entity-f1": entities.of_words(entities.counted_spans, entities.f1),
@@ -55,10 +55,7 @@ class Tags(Kind):
     hub_task = "token-classification"
     auto_class = "AutoModelForTokenClassification"
     activation = "softmax"
-    reading_code = (
-        "for row in logits.softmax(dim=2):",
-        "    print([(model.config.id2label[int(token.argmax())], float(token.max())) for token in row])",
-    )
+    defaults: ClassVar[Mapping[str, Any]] = {"pooling": "words"}
 
     # the recipe
 
@@ -74,6 +71,7 @@ class Tags(Kind):
         *,
         keeps_words: bool,
         masks: bool,
+        long_texts: str,
         words: str | None,  # noqa: ARG002
         subwords: str | None,  # noqa: ARG002
     ) -> None:
@@ -82,6 +80,11 @@ class Tags(Kind):
         if not keeps_words:
             raise ValueError(
                 '`pooling` makes one vector of a text, but tags need one for each word; leave it out or say "words"'
+            )
+        if long_texts != "truncate":
+            raise ValueError(
+                f'`long_texts` is "{long_texts}", but the words of tags are those of one sequence from the beginning; '
+                'expected "truncate"'
             )
         if masks:
             raise ValueError(
@@ -185,7 +188,7 @@ class Tags(Kind):
 
     # predictions
 
-    def decide(self, predictions: Predictions) -> Targets:
+    def decide(self, predictions: Predictions, thresholds: Thresholds | None = None) -> Targets:  # noqa: ARG002
         """[n] arrays of tag numbers"""
         return cast(Targets, objects([np.asarray(row)[:, TAG].astype(np.int64) for row in predictions]))
 
@@ -195,9 +198,9 @@ class Tags(Kind):
         rows = [np.tile([0.0, 0.0, float(commonest), 1.0], (len(row), 1)) for row in truth.targets]
         return cast(Predictions, objects(rows))
 
-    def constant_answer(self, labels: Labels, predictions: Predictions, targets: Targets) -> str | None:
-        chosen, true = (np.unique(self.flat(rows)) for rows in (self.decide(predictions), targets))
-        return labels.names[int(chosen[0])] if len(chosen) == 1 and len(true) > 1 else None
+    def constant_answer(self, labels: Labels, chosen: Targets, targets: Targets) -> str | None:
+        found, true = (np.unique(self.flat(rows)) for rows in (chosen, targets))
+        return labels.names[int(found[0])] if len(found) == 1 and len(true) > 1 else None
 
     def answer(self, labels: Labels, value: Any) -> Answer:
         """The label is the list of spans. Scores are means over words."""
@@ -227,6 +230,21 @@ class Tags(Kind):
     def moves(self, labels: Labels, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Absolute difference of the mean probability of the predicted tags."""
         return np.asarray(np.abs(before - after))
+
+    # audits of data
+
+    def groups(self, labels: Labels, targets: Targets) -> NDArray[np.int64]:  # noqa: ARG002
+        return np.unique([row.tobytes() for row in targets], return_inverse=True)[1].reshape(-1)
+
+    def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
+        return np.array([not np.array_equal(*rows) for rows in zip(one, two, strict=True)], dtype=np.bool_)
+
+    def cross_predict(self, labels: Labels, targets: Targets, features: Features, folds: Folds) -> Predictions:  # noqa: ARG002
+        """Predict that all words are outside: the features are of whole texts, not of words."""
+        return cast(Predictions, objects([np.zeros((len(row), 4)) for row in targets]))
+
+    def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:  # noqa: ARG002
+        return Suspects(np.zeros(len(targets), dtype=np.bool_), np.ones(len(targets)))
 
     # predictions/TASK.parquet
 
@@ -261,6 +279,12 @@ class Tags(Kind):
         return ", ".join(f"{span.type} ({span.start + 1}-{span.end})" for span in spans) or "no spans"
 
     # export
+
+    def reading_code(self, labels: Labels) -> list[str]:  # noqa: ARG002
+        return [
+            "for row in logits.softmax(dim=2):",
+            "    print([(model.config.id2label[int(token.argmax())], float(token.max())) for token in row])",
+        ]
 
     def describe_logits(self, labels: Labels) -> str:
         names = ", ".join(f"`{label}`" for label in labels.names)

@@ -10,6 +10,7 @@ from weft.foundation.components import Component
 from weft.foundation.errors import UserError
 from weft.foundation.values import Words
 from weft.kinds.labels import Labels
+from weft.kinds.truth import Targets
 from weft.nn.heads.base import Bounds
 
 TINY = 1e-6
@@ -17,7 +18,7 @@ TINY = 1e-6
 
 
 class Loss(nn.Module, ABC):
-    """A loss per row, as a function of outputs and targets only.
+    """A loss per row, as a function of outputs and targets only: of the row, or of all rows of a forward pass.
 
     The loss also defines how outputs become predictions: logits trained with a softmax need a softmax at inference.
     """
@@ -25,10 +26,20 @@ class Loss(nn.Module, ABC):
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"] | None]
     """the function that `read` applies to logits, for export; None if it is none of these three"""
 
+    reads_vectors: ClassVar[bool] = False
+    """whether `output` is [n, texts, width], the unit vectors of each text of a row, instead of [n, outputs]"""
+    sees_batch: ClassVar[bool] = False
+    """whether a row's loss depends on the other rows of its forward pass"""
+    gathers: bool = False
+    """whether the rows of all processes form one batch; for losses that see the batch"""
+
     def __init__(self, outputs: int) -> None:
         super().__init__()
         self.outputs = outputs
-        """number of head outputs per row"""
+        """number of head outputs per row; not used if the loss reads vectors"""
+
+    def observe(self, targets: Targets) -> None:
+        """Called once before training with the targets of the train rows, for losses that need all of them."""
 
     @abstractmethod
     def forward(self, output: Tensor, target: Tensor) -> Tensor:

@@ -1,14 +1,17 @@
 """All objects of a run, built but not yet trained."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from weft.data.dataset import Dataset
 from weft.data.tokenizer import Tokenizer
+from weft.data.tokens import TokenizedFile
 from weft.foundation.own_code import SourceFile
 from weft.kinds.labels import Labels
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan, Stretched
 from weft.tasks.network import Network
+from weft.training.distillation import TeacherPredictions
 from weft.training.phases import Rates
 from weft.training.step import Step
 
@@ -19,7 +22,18 @@ class TaskData:
 
     labels: Labels
     train: Dataset
+    """rows with a label"""
     dev: Dataset
+    unlabelled: TokenizedFile | None = None
+    """rows without labels, which only teachers predict"""
+    lesson: TeacherPredictions | None = None
+    """predictions of the task's teachers, if it has any"""
+
+    @cached_property
+    def fed(self) -> Dataset:
+        """The rows that training draws from."""
+        rows = self.train if self.unlabelled is None else self.train.with_unlabelled(self.unlabelled)
+        return rows if self.lesson is None else rows.taught_by(self.lesson)
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,11 @@ class Assembly:
     """tasks that are evaluated but get no batch"""
     notes: list[str]
     """what the user should know before trusting the scores"""
+
+    @property
+    def lessons(self) -> dict[str, TeacherPredictions]:
+        """Predictions of the teachers of each task that has any."""
+        return {name: task.lesson for name, task in self.data.items() if task.lesson is not None}
 
     @property
     def rates(self) -> Rates:

@@ -8,12 +8,14 @@ from functools import cache
 
 import numpy as np
 import torch
+from torch import nn
 
 from weft.data.dataset import Dataset
 from weft.data.remarks import WARNING
 from weft.data.sources import find_sources
 from weft.foundation.values import Part, Window
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
@@ -40,7 +42,7 @@ class SplitFacts:
     """words that are cut off or have no token, for labels of words"""
 
     def __str__(self) -> str:
-        cut = f", {self.cut:,} rows truncated" if self.cut else ""
+        cut = f", {self.cut:,} rows lose tokens" if self.cut else ""
         cut += f", {self.unseen:,} words not seen" if self.unseen else ""
         return (
             f"{self.task} {self.split}: {self.rows:,} rows; {self.labels}; "
@@ -61,10 +63,14 @@ class Findings:
     scoring: float
     """estimated time of all evaluations, in seconds"""
     parameters: int
+    trained: int
+    """parameters that train in any phase"""
     gigabytes: float
     remarks: list[str]
     layouts: list[str]
     """how csv and tsv files are read, where it is unambiguous; ambiguous files get a remark"""
+    cuts: list[str]
+    """tasks whose train rows lose tokens, and what reading all of them would cost"""
 
     @property
     def questions(self) -> int:
@@ -73,14 +79,19 @@ class Findings:
 
     def lines(self) -> Iterator[str]:
         yield from (str(split) for split in self.splits)
+        yield from self.cuts
         yield from self.plan
         yield (
-            f"{self.parameters / 1e6:.1f} million parameters; {self.steps:,} steps; on this machine roughly "
+            f"{self.parameters / 1e6:.1f} million parameters{self._frozen()}; {self.steps:,} steps; on this machine "
+            "roughly "
             f"{duration(self.seconds + self.scoring)} ({duration(self.scoring)} of it for {_times(self.evaluations)}) "
             f"and {self.gigabytes:.1f} GB of memory"
         )
         yield from self.layouts
         yield from (remark if remark.startswith(OPEN) else f"note: {remark}" for remark in self.remarks)
+
+    def _frozen(self) -> str:
+        return "" if self.trained == self.parameters else f", {self.trained / 1e6:.2f} million of them trained"
 
 
 def examine(made: Assembly) -> Findings:
@@ -94,16 +105,18 @@ def examine(made: Assembly) -> Findings:
         splits=splits,
         steps=plan.steps,
         plan=[
-            *describe_sources({name: task.train for name, task in data.items()}),
-            *describe_plan(made.recipe, plan, {name: len(task.train) for name, task in data.items()}),
+            *describe_sources({name: task.fed for name, task in data.items()}),
+            *describe_plan(made.recipe, plan, {name: len(task.fed) for name, task in data.items()}),
         ],
-        seconds=estimate_seconds(network, plan, tokens),
+        seconds=estimate_seconds(made, tokens),
         evaluations=len(plan.evaluations),
         scoring=len(plan.evaluations) * estimate_scoring(network, _scored_sets(made)),
         parameters=sum(p.numel() for p in network.parameters()),
-        gigabytes=estimate_memory(network, plan, tokens) / 1e9,
+        trained=sum(p.numel() for p in trained_parameters(made).values()),
+        gigabytes=estimate_memory(made, tokens) / 1e9,
         remarks=made.notes,
         layouts=describe_layouts(data),
+        cuts=[said for task in data.values() if (said := describe_cuts(task.train, network.body.shape.positions))],
     )
 
 
@@ -209,12 +222,25 @@ def facts(dataset: Dataset, split: str) -> SplitFacts:
     )
 
 
-def estimate_seconds(network: Network, plan: Plan, tokens: BodyTokens) -> float:
-    """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows."""
+def trained_parameters(made: Assembly) -> dict[str, nn.Parameter]:
+    """Parameters of the network that train in any phase, by name."""
+    modes = made.recipe.modes()
+    return {name: p for name, p in made.network.named_parameters() if any(mode.trains(name) for mode in modes)}
+
+
+def estimate_seconds(made: Assembly, tokens: BodyTokens) -> float:
+    """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows.
+
+    A token is multiplied by the weights of the layers in the forward pass, for the gradient of the states if layers or
+    adapters train, and for the gradient of the weights if the layers train.
+    """
+    network, plan, trained = made.network, made.plan, trained_parameters(made)
+    products = 1 + any(name.startswith(("body.", "adapter")) for name in trained)
+    products += any(name.startswith("body.") for name in trained)
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
     per_step = np.mean([tokens.of_parts(window.parts) for window in sample])
     weights = layer_weights(network)
-    return float(6 * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
+    return float(2 * products * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
 
 
 def estimate_scoring(network: Network, splits: Sequence[Mapping[str, Dataset]]) -> float:
@@ -230,14 +256,18 @@ def layer_weights(network: Network) -> int:
     return sum(p.numel() for p in body.layers.parameters()) * body.shape.layers // len(body.layers)
 
 
-def estimate_memory(network: Network, plan: Plan, tokens: BodyTokens) -> float:
-    """Estimate bytes: weights, gradients and two moments; activations of the largest pass; Python and torch."""
+def estimate_memory(made: Assembly, tokens: BodyTokens) -> float:
+    """Estimate bytes: weights; gradients and two moments of those that train; activations of the largest pass; Python
+    and torch."""
+    network, plan = made.network, made.plan
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
     passes = [tokens.of_parts(parts) for window in sample for parts in window.micros]
     shape = network.body.shape
     # per token and layer: states before and after attention and feed-forward, queries, keys, values, both inner states
     per_token = shape.layers * (10 * shape.width + 2 * shape.inner)
-    return 16.0 * sum(p.numel() for p in network.parameters()) + 4.0 * max(passes) * per_token + 0.5e9
+    trained = sum(p.numel() for p in trained_parameters(made).values())
+    weights = 4.0 * sum(p.numel() for p in network.parameters()) + 12.0 * trained
+    return weights + 4.0 * max(passes) * per_token + 0.5e9
 
 
 def duration(seconds: float) -> str:

@@ -15,37 +15,46 @@ from weft.schedules.plan import Plan
 from weft.tasks.network import Network
 from weft.tasks.store import head_owners
 from weft.training.optimizer import OptimizerConfig
+from weft.training.trainable import FrozenConfig
 from weft.weighting.base import Weighting
 
 
 def reject_idle_methods(recipe: Recipe, plan: Plan, weighting: Weighting) -> None:
     """Raise UserError for a method that can have no effect in this run."""
     asks = recipe.surgery.name != "none" or weighting.compares_tasks or recipe.log.conflicts_every is not None
-    mixed = asks and any(len(window.tasks) > 1 for window in _windows(plan))
+    mixed = asks and mixes_tasks(plan)
     schedules = ", ".join(dict.fromkeys(phase.schedule.name for phase in recipe.resolved_phases()))
     reason = (
         f"each step of {schedules} has only one task; choose a schedule that mixes tasks, such as batch-round-robin"
         if len(recipe.tasks) > 1
         else "there is only one task"
     )
-    trains_body = _trains_body(recipe)
+    trains_shared = _trains_shared(recipe)
     if recipe.surgery.name != "none":
         if not mixed:
             raise UserError(f"surgery: {recipe.surgery.name!r} combines the gradients of several tasks, but {reason}")
-        if not trains_body:
-            raise UserError(f"surgery: {recipe.surgery.name!r} works on the body's gradients, but the body is frozen")
+        if not trains_shared:
+            raise UserError(f"surgery: {recipe.surgery.name!r} works on the body's gradients, but {_frozen(recipe)}")
+    if recipe.average is not None:
+        recipe.average.check(plan.steps)
     if weighting.idle_steps and (plan.steps <= weighting.idle_steps or len(recipe.tasks) == 1):
         why = "there is only one task" if len(recipe.tasks) == 1 else f"the run has {plan.steps}"
         raise UserError(
             f"weighting: {recipe.weighting.name!r} acts after {weighting.idle_steps} steps on several tasks, but {why}"
         )
-    if not trains_body and (recipe.optimizer.layer_decay != 1 or recipe.optimizer.layer_factors is not None):
+    adapts = trains_shared or recipe.adapter is not None
+    if not adapts and (recipe.optimizer.layer_decay != 1 or recipe.optimizer.layer_factors is not None):
         raise UserError("optimizer: layer_decay and layer_factors scale the body's steps, but the body is frozen")
     if weighting.compares_tasks and not mixed:
         raise UserError(f"weighting: {recipe.weighting.name!r} compares the tasks of a step, but {reason}")
-    if recipe.log.conflicts_every is not None and not (mixed and trains_body):
-        why = reason if trains_body else "the body is frozen"
+    if recipe.log.conflicts_every is not None and not (mixed and trains_shared):
+        why = reason if trains_shared else _frozen(recipe)
         raise UserError(f"log.conflicts_every: there are no gradient conflicts to log: {why}")
+
+
+def mixes_tasks(plan: Plan) -> bool:
+    """Return whether any step has several tasks."""
+    return any(len(window.tasks) > 1 for window in _windows(plan))
 
 
 def untrained(recipe: Recipe, plan: Plan) -> list[str]:
@@ -79,7 +88,7 @@ def _left_with(task: str, missed: Collection[str], recipe: Recipe, network: Netw
     if sharing:
         return f"its head is trained by {', '.join(sharing)} alone"
     if task in adopted:
-        rest = "while the body under it changes" if _trains_body(recipe) else "and so does the body"
+        rest = "while the body under it changes" if _trains_shared(recipe) else "and so does the body"
         return f"its head stays as it is in {recipe.body}, {rest}"
     return "its scores are those of an untrained head"
 
@@ -102,7 +111,7 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
     fields = type(recipe).model_fields
     for key, is_set in (
         ("schedule", recipe.schedule != fields["schedule"].default),
-        ("trainable", recipe.trainable != fields["trainable"].default),
+        ("trainable", recipe.trainable != (FrozenConfig() if recipe.adapter else fields["trainable"].default)),
         ("optimizer.lr", recipe.optimizer.lr != OptimizerConfig().lr),
     ):
         own = [getattr(phase, key.rpartition(".")[2]) for phase in recipe.phases or ()]
@@ -112,7 +121,7 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
         found.append("calibrate: has no effect, because no task has classes")
     if recipe.code is not None and not names_code(recipe.content()):
         found.append("code: has no effect, because the recipe names no component by `use`")
-    if recipe.optimizer.gradient_checkpointing and not _trains_body(recipe):
+    if recipe.optimizer.gradient_checkpointing and not _trains_shared(recipe) and recipe.adapter is None:
         found.append("optimizer.gradient_checkpointing: has no effect, because the body is frozen")
     return found
 
@@ -129,8 +138,16 @@ def _warmup(recipe: Recipe, plan: Plan, warmup: int) -> list[str]:
     return []
 
 
-def _trains_body(recipe: Recipe) -> bool:
-    return any(mode.name != "frozen" for mode in recipe.modes())
+def _trains_shared(recipe: Recipe) -> bool:
+    """Whether weights that all tasks share are trained: those of the body, or of a shared adapter."""
+    shared_adapter = recipe.adapter is not None and not recipe.adapter.per_task
+    return any(mode.name != "frozen" or (shared_adapter and mode.trains("adapter.")) for mode in recipe.modes())
+
+
+def _frozen(recipe: Recipe) -> str:
+    """Explain why no weights that all tasks share are trained."""
+    own = "" if recipe.adapter is None else " and each task has an adapter of its own"
+    return f"the body is frozen{own}"
 
 
 def _windows(plan: Plan) -> Iterator[Window]:

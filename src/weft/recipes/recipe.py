@@ -24,11 +24,13 @@ from weft.surgery import SurgeryConfig
 from weft.surgery.none import NoSurgeryConfig
 from weft.tasks.config import ModelConfig
 from weft.trackers import TrackerConfig
+from weft.training.averaging import AverageConfig
 from weft.training.checkpoint import CheckpointConfig
+from weft.training.distillation import DistillConfig
 from weft.training.optimizer import OptimizerConfig
 from weft.training.phases import Phase, PhaseConfig
 from weft.training.step import LogConfig
-from weft.training.trainable import FullConfig, TrainableConfig
+from weft.training.trainable import FrozenConfig, FullConfig, TrainableConfig
 from weft.weighting import WeightingConfig
 from weft.weighting.sum import SumConfig
 
@@ -38,8 +40,9 @@ class Recipe(ModelConfig):
 
     model_config = ConfigDict(extra="forbid")
     written = tuple(
-        "name body code seed epochs max_length dropout body_dropout segments patience dev_rows calibrate trackers "
-        "tasks schedule trainable phases weighting surgery penalties optimizer checkpoint log".split()
+        "name body layers code seed epochs max_length dropout body_dropout segments patience dev_rows calibrate "
+        "trackers adapter tasks schedule trainable phases weighting surgery penalties optimizer distill average "
+        "checkpoint log".split()
     )
     epochs: int = Field(ge=1)
     """Total number of epochs, as the schedule defines an epoch."""
@@ -51,7 +54,8 @@ class Recipe(ModelConfig):
     """Trackers that the log is also sent to: tensorboard, mlflow."""
     schedule: ScheduleConfig = BatchRoundRobinConfig()
     trainable: TrainableConfig = FullConfig()
-    """Which parameters are trained: full, frozen (only the heads), or layers."""
+    """Which parameters are trained: full, frozen (only heads and adapters), or layers. Defaults to full, or to frozen
+    if the recipe has an adapter."""
     phases: tuple[PhaseConfig, ...] | None = None
     """Phases of training, in order; their epochs must sum to `epochs`. Defaults to one phase."""
     weighting: WeightingConfig = SumConfig()
@@ -60,10 +64,23 @@ class Recipe(ModelConfig):
     """Penalties on the weights or outputs of the whole model: l1, l2, bregman, bregman-weights."""
     optimizer: OptimizerConfig = OptimizerConfig()
     """Optimizer, learning rate, precision and accumulation."""
+    distill: DistillConfig | None = None
+    """Teachers whose predictions are trained on beside the labels. Defaults to no teachers."""
+    average: AverageConfig | None = None
+    """Average of the weights that is evaluated and saved instead of the weights themselves: ema or swa. Defaults to
+    none."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """How often checkpoints are saved."""
     log: LogConfig = LogConfig()
     """What is logged in addition to losses and dev scores."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _adapters_freeze_the_body(cls, content: Any) -> Any:
+        """Freeze the body if the recipe has an adapter and does not say what to train."""
+        if isinstance(content, dict) and content.get("adapter") is not None and "trainable" not in content:
+            return content | {"trainable": FrozenConfig()}
+        return content
 
     @model_validator(mode="after")
     def _epochs_of_phases(self) -> "Recipe":
@@ -155,7 +172,7 @@ def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None 
         if task.data.hub is not None:  # its splits are names, not paths
             tasks[name] = task
             continue
-        splits = [split for split in ("train", "dev", "test") if getattr(task.data, split) is not None]
+        splits = [split for split in ("train", "dev", "test", "unlabelled") if getattr(task.data, split) is not None]
         files = {split: str(locate(task.data, split, name, base, data_dir).resolve()) for split in splits}
         tasks[name] = task.model_copy(update={"data": task.data.model_copy(update=files)})
     chosen, start = (recipe.body, base) if body is None else (body, Path())
@@ -165,7 +182,8 @@ def resolve(recipe: Recipe, base: Path, data_dir: Path | None, body: str | None 
     code = recipe.code
     if code is not None or names_code(recipe.content()):
         code = str((base / Path(code or "").expanduser()).resolve())
-    return recipe.model_copy(update={"tasks": tasks, "body": chosen, "code": code})
+    distill = None if recipe.distill is None else recipe.distill.relative_to(base)
+    return recipe.model_copy(update={"tasks": tasks, "body": chosen, "code": code, "distill": distill})
 
 
 def recipe_toml(recipe: Recipe) -> str:

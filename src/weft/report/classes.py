@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn import metrics as sk
 
-from weft.evaluation.calibration import Reliability, Threshold, best_threshold
+from weft.evaluation.calibration import Reliability
+from weft.evaluation.thresholds import Threshold, best_threshold
+from weft.kinds.metrics import METRICS, title
 from weft.runs.reader import TaskRun
 
 ROC_POINTS = 120
@@ -22,6 +24,10 @@ class ClassRow:
     recall: float
     f1: float
     rows: int
+    threshold: float | None = None
+    """Probability above which it is predicted; None if its probability is not compared with a threshold."""
+    is_kept: bool = False
+    """Whether too few rows have the label to tune its threshold."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class BinaryCut:
     scores: NDArray[np.float64]
     """[n] Probability that the answer is yes."""
     true: NDArray[np.bool_]
+    chosen: NDArray[np.bool_]
+    """[n] Whether the model answers yes, by the thresholds that are saved with it."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,29 @@ class Roc:
     auc: float
     false_positives: NDArray[np.float64]
     true_positives: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PrecisionRecall:
+    """Precision and recall at every threshold on the probability, and at the one that is used."""
+
+    name: str
+    average_precision: float
+    recall: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    used: tuple[float, float]
+    """Recall and precision of the model's decisions."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A metric with default thresholds, with cross-fitted ones, and with tuned ones on the rows that tuned them."""
+
+    metric: str
+    title: str
+    default: float
+    cross_fitted: float
+    naive: float
 
 
 @dataclass(frozen=True)
@@ -70,6 +101,10 @@ class ClassFindings:
     """[true, predicted] Number of rows; None for multilabel."""
     rows: list[ClassRow]
     rocs: list[Roc]
+    precision_recall: list[PrecisionRecall]
+    """Empty for more than two classes."""
+    tuning: list[Tuning]
+    """Empty if thresholds are not tuned."""
     reliability: Reliability
     temperature: float
     error_tempered: float
@@ -81,8 +116,12 @@ class ClassFindings:
 def class_rows(task: TaskRun) -> list[ClassRow]:
     classes = list(range(len(task.names)))
     values = sk.precision_recall_fscore_support(task.targets, task.chosen, labels=classes, zero_division=0)
+    decisions = task.kind.decisions(task.names)
+    cuts = dict(zip(decisions, task.thresholds.tolist(), strict=True))
+    kept = {name for name, few in zip(decisions, task.tuned.kept, strict=True) if few} if task.tuned else set()
     return [
-        ClassRow(n, float(p), float(r), float(f), int(s)) for n, p, r, f, s in zip(task.names, *values, strict=True)
+        ClassRow(n, float(p), float(r), float(f), int(s), cuts.get(n), n in kept)
+        for n, p, r, f, s in zip(task.names, *values, strict=True)
     ]
 
 
@@ -93,6 +132,31 @@ def roc(question: BinaryCut) -> Roc:
     return Roc(question.name, auc, false_positives[kept], true_positives[kept])
 
 
+def precision_recall(question: BinaryCut) -> PrecisionRecall:
+    precision, recall, _ = sk.precision_recall_curve(question.true, question.scores)
+    kept = np.unique(np.linspace(0, len(recall) - 1, ROC_POINTS).astype(int))
+    average = float(sk.average_precision_score(question.true, question.scores))
+    used = [sk.recall_score, sk.precision_score]
+    at = [float(measure(question.true, question.chosen, zero_division=0)) for measure in used]
+    return PrecisionRecall(question.name, average, recall[kept], precision[kept], (at[0], at[1]))
+
+
+def tuning(task: TaskRun) -> list[Tuning]:
+    found = task.tuned
+    if found is None:
+        return []
+    return [
+        Tuning(
+            name,
+            title(name),
+            found.default[name],
+            METRICS[name].compute(task.truth, task.predictions),
+            found.naive[name],
+        )
+        for name in task.metrics
+    ]
+
+
 def ordered(task: TaskRun) -> Ordered:
     gaps = np.abs(task.chosen - task.targets)
     constant = np.ptp(task.chosen) == 0 or np.ptp(task.targets) == 0
@@ -101,7 +165,7 @@ def ordered(task: TaskRun) -> Ordered:
 
 
 def thresholds(task: TaskRun) -> Thresholds:
-    scores, targets = task.predictions[:, task.one], (task.targets == task.one).astype(np.int64)
-    by = {name: best_threshold(scores, targets, name) for name in ("accuracy", "f1")}
-    at_half = float(sk.f1_score(targets, task.chosen == task.one, zero_division=0))
-    return Thresholds(task.names[task.one], by["accuracy"], by["f1"], at_half)
+    scores, true = task.predictions[:, task.one], task.targets == task.one
+    by = {name: best_threshold(scores, true, name) for name in ("accuracy", "f1-positive")}
+    at_half = float(sk.f1_score(true, task.kind.decide(task.predictions) == task.one, zero_division=0))
+    return Thresholds(task.names[task.one], by["accuracy"], by["f1-positive"], at_half)

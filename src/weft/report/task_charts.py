@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from weft.evaluation.calibration import Reliability
 from weft.kinds.counted import Confusion
 from weft.report.chart import Bars, Chart, Colour, Dots, Grid, Line, Mark, Plot, Rule
-from weft.report.classes import Roc
+from weft.report.classes import PrecisionRecall, Roc
 from weft.report.numbers import NumberFindings
 from weft.runs.reader import TaskRun
 
@@ -45,6 +45,28 @@ def roc_chart(task: TaskRun, rocs: list[Roc], title: str) -> Plot:
         x_range=(0.0, 1.0),
         y_range=(0.0, 1.02),
         note=f"Showing the {CURVES} lowest of {len(rocs)} by AUC." if drawn is not rocs else "",
+    )
+
+
+def precision_recall_chart(task: TaskRun, curves: list[PrecisionRecall]) -> Plot:
+    """Chart precision against recall; a dot marks the decisions of the model."""
+    first, *rest = curves
+    worst = rest if len(rest) < CURVES else sorted(rest, key=lambda own: own.average_precision)[: CURVES - 1]
+    marks: list[Mark] = []
+    for i, own in enumerate([first, *worst]):
+        at = [np.array([value]) for value in own.used]
+        marks.append(Line(own.recall, own.precision, f"{own.name} · AP {own.average_precision:.3f}", Colour(i)))
+        marks.append(Line(at[0], at[1], "", Colour(i), dots=True))
+    dots = "Dots: the decisions by the thresholds that are saved with the model."
+    return Plot(
+        f"{task.name}-precision-recall",
+        "Precision and recall",
+        "recall",
+        "precision",
+        marks,
+        x_range=(0.0, 1.0),
+        y_range=(0.0, 1.02),
+        note=dots if worst is rest else f"{dots} Showing the {CURVES - 1} lowest of {len(rest)} labels by AP.",
     )
 
 

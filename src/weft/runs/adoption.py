@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import Tensor
+
+from weft.foundation.content import Content
 from weft.runs.folder import RunPaths
 from weft.runs.model_folder import read_model
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
-from weft.tasks.store import copy_exactly, head_owners, heads_by_task, load_tensors
+from weft.tasks.store import ADAPTERS, adapter_tensors, copy_exactly, head_owners, heads_by_task, load_tensors
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ def adopt_heads(network: Network, recipe: ModelConfig, folder: Path) -> Adoption
             copy_exactly(tensors, {key: saved[key] for key in tensors}, str(folder))
             adopted.add(name)
             notes.append(f"{name}: starts with the head of {folder}{_changed(name, model.config, recipe)}")
+    notes += _adopt_adapters(network, recipe, model.config, folder)
     for name in network.tasks:
         owners = head_owners(network, name) - {name}
         if owners:
@@ -60,9 +64,41 @@ def adopt_heads(network: Network, recipe: ModelConfig, folder: Path) -> Adoption
     return Adoption(frozenset(adopted), tuple(notes))
 
 
+def _adopt_adapters(network: Network, recipe: ModelConfig, before: ModelConfig, folder: Path) -> list[str]:
+    """Load the adapters of the model where the recipe asks for the same; return notes about them."""
+    if before.adapter is None:
+        return []
+    if _adapter_content(before) != _adapter_content(recipe):
+        wanted = "names no adapter" if recipe.adapter is None else "names another one"
+        return [f"the adapters of {folder} are not used, because this recipe {wanted}; its body starts without them"]
+    saved, notes = load_tensors(folder / ADAPTERS), []
+    by_owner: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in adapter_tensors(network).items():
+        by_owner.setdefault(key.split(".")[1] if recipe.adapter and recipe.adapter.per_task else "", {})[key] = tensor
+    for owner, tensors in by_owner.items():
+        whose = f"{owner}: its adapter" if owner else "the adapter of all tasks"
+        if tensors.keys() <= saved.keys():
+            copy_exactly(tensors, {key: saved[key] for key in tensors}, str(folder / ADAPTERS))
+            notes.append(f"{whose} starts with that of {folder}")
+        else:
+            notes.append(f"{whose} is not in {folder} and starts without effect")
+    return notes
+
+
+def _adapter_content(config: ModelConfig, task: str | None = None) -> Content | None:
+    """Return what determines the effect of an adapter's weights; None if the model, or the task, has no adapter."""
+    content: Content | None = config.content().get("adapter")
+    if task is not None and content is not None and content.get("tasks") is not None and task not in content["tasks"]:
+        return None
+    return (
+        None if content is None else {key: value for key, value in content.items() if key not in ("tasks", "dropout")}
+    )
+
+
 def _changed(task: str, before: ModelConfig, now: ModelConfig) -> str:
     """Describe which settings under a trained head differ now."""
     # compares serialized content: a component named by `use` is imported in the recipe, but not in the saved model
     old, new = before.content()["tasks"][task], now.content()["tasks"][task]
-    keys = [key for key in ("reading", "pooling", "layer", "head") if old.get(key) != new.get(key)]
+    keys = [key for key in ("reading", "long_texts", "pooling", "layer", "head") if old.get(key) != new.get(key)]
+    keys += ["adapter"] if _adapter_content(before, task) != _adapter_content(now, task) else []
     return f", which was trained with another {' and '.join(keys)}" if keys else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft.bodies.family import Family
 from weft.data.dataset import Dataset
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.evaluation.bootstrap import Interval, interval, resampled
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.content import toml_text
@@ -26,11 +27,13 @@ def model_card(
     evaluation: Evaluation,
     train: Mapping[str, Dataset],
     dev: Mapping[str, Dataset],
+    temperatures: Mapping[str, float],
 ) -> str:
-    """README.md of a model folder."""
+    """README.md of a model folder; `temperatures` are those of a calibrated model."""
     spans = {name: _intervals(name, dev[name], evaluation) for name in recipe.tasks}
     measured = [
         f"## Scores\n\n{_scores(recipe, evaluation, spans, dev)}",
+        *([f"## Thresholds\n\n{_thresholds(evaluation, dev, temperatures)}"] if evaluation.tuned else []),
         f"## Data\n\n{_data(recipe, train, dev)}",
     ]
     return _card(recipe, family, _results(recipe, evaluation, dev), measured)
@@ -46,8 +49,8 @@ def _card(recipe: ModelConfig, family: Family, results: "list[EvalResult]", meas
     parts = [
         f"---\n{_metadata(recipe, family, results)}\n---\n",
         f"# {for_markdown(recipe.name)}\n",
-        f"One {family.title} body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}, "
-        f"fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
+        f"One {family.title} body with {len(recipe.tasks)} {'head' if len(recipe.tasks) == 1 else 'heads'}"
+        f"{_adapters(recipe)}, fine-tuned by weft from `{for_code(_body(recipe))}`.\n",
         *measured,
         f"## Limits\n\n{_limits(recipe)}",
         f"## How to load it\n\n{_loading(recipe, family)}",
@@ -97,7 +100,7 @@ def _metadata(recipe: ModelConfig, family: Family, results: "list[EvalResult]") 
 
 
 def _intervals(task: str, dev: Dataset, evaluation: Evaluation) -> dict[str, Interval | None]:
-    truth, predictions = Truth.of(dev.labels, dev.targets), dev.labels.in_units(evaluation.predictions[task])
+    truth, predictions = evaluation.truth(dev), dev.labels.in_units(evaluation.predictions[task])
     metrics = [metric for metric in evaluation.scores[task] if metric in METRICS]
     return {metric: interval(values) for metric, values in resampled(metrics, truth, predictions, task).items()}
 
@@ -134,6 +137,23 @@ def _scores(
     )
 
 
+def _thresholds(evaluation: Evaluation, dev: Mapping[str, Dataset], temperatures: Mapping[str, float]) -> str:
+    lines = ["| task | label | threshold | dev rows |", "| --- | --- | --- | --- |"]
+    for task, tuned in evaluation.tuned.items():
+        labels = dev[task].labels
+        shown = labels.kind.temper_thresholds(tuned.final, temperatures.get(task, 1.0))
+        rows = labels.kind.is_yes(dev[task].targets).sum(axis=0)
+        names = labels.kind.decisions(labels.names)
+        for name, at, kept, own in zip(names, shown, tuned.kept, rows, strict=True):
+            few = " (too few rows to tune)" if kept else ""
+            lines.append(f"| {task} | {for_markdown(name)} | {at:.3f}{few} | {own} |")
+    return (
+        "\n".join(lines)
+        + "\n\nA label is predicted if its probability is above its threshold. The thresholds were tuned on the dev "
+        "rows. The dev scores above are cross-fitted: each fifth of the rows is decided by thresholds from the rest.\n"
+    )
+
+
 def _data(recipe: ModelConfig, train: Mapping[str, Dataset], dev: Mapping[str, Dataset]) -> str:
     lines = ["| task | kind | reading | train rows | dev rows | labels |", "| --- | --- | --- | --- | --- | --- |"]
     for name, task in recipe.tasks.items():
@@ -146,8 +166,13 @@ def _data(recipe: ModelConfig, train: Mapping[str, Dataset], dev: Mapping[str, D
 
 
 def _limits(recipe: ModelConfig) -> str:
+    others = {name: task.long_texts for name, task in recipe.tasks.items() if task.long_texts != TRUNCATE}
     lines = [
         f"- Texts are cut at {recipe.max_length} tokens; of a pair the longer one is cut first.",
+        *(
+            f"- {name}: of a text with more than {recipe.max_length} tokens {way.in_words}."
+            for name, way in others.items()
+        ),
         "- It answers in the labels above, whatever it is asked; texts unlike its training data get an answer too.",
         "- It repeats the biases of its data and of the body it started from. `weft probe` measures one of them.",
         "- Its probabilities are calibrated on the dev rows only: expect less of them on other texts."
@@ -167,7 +192,7 @@ def _loading(recipe: ModelConfig, family: Family) -> str:
     first = next(iter(recipe.tasks))
     second = ', ["..."]' if recipe.tasks[first].reading != "single" else ""
     parts = [part for task in recipe.tasks.values() for part in (task.pooling, task.head, task.chosen_loss)]
-    addresses = sorted({part.use for part in parts if part.use is not None})
+    addresses = sorted({part.use for part in (*parts, recipe.adapter) if part is not None and part.use is not None})
     trust = ", trust_code=True" if addresses else ""
     needed = f"\nIt needs code that is not in this folder: {', '.join(addresses)}. Read it before you trust it.\n"
     return f"""```python
@@ -177,8 +202,17 @@ model = weft.load("."{trust})
 model.predict("{first}", ["..."]{second})
 ```
 {needed if addresses else ""}
-`transformers.AutoModel.from_pretrained` opens the same folder as a plain {family.title} body, without the heads.
+`transformers.AutoModel.from_pretrained` opens the same folder as a plain {family.title} body, without the heads{
+        "" if recipe.adapter is None else " and adapters"
+    }.
 """
+
+
+def _adapters(recipe: ModelConfig) -> str:
+    if recipe.adapter is None:
+        return ""
+    owners = ", ".join(recipe.adapter.tasks or ["each task"]) if recipe.adapter.per_task else "all tasks"
+    return f" and {recipe.adapter.name} adapters for {owners}"
 
 
 def _body(recipe: ModelConfig) -> str:
@@ -189,7 +223,11 @@ def _public_recipe(recipe: ModelConfig) -> str:
     """The recipe without folders of the machine that trained it."""
     tasks = {}
     for name, task in recipe.tasks.items():
-        files = {s: Path(f).name for s in ("train", "dev", "test") if (f := getattr(task.data, s)) is not None}
+        splits = ("train", "dev", "test", "unlabelled")
+        files = {s: Path(f).name for s in splits if (f := getattr(task.data, s)) is not None}
         data = task.data if task.data.hub is not None else task.data.model_copy(update=files)
         tasks[name] = task.model_copy(update={"data": data})
-    return toml_text(recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content())
+    content = recipe.model_copy(update={"tasks": tasks, "body": _body(recipe), "code": None}).content()
+    if "distill" in content:
+        content["distill"]["teachers"] = [Path(folder).name for folder in content["distill"]["teachers"]]
+    return toml_text(content)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from weft.data.dataset import Dataset
 from weft.data.tokenizer import Tokenizer
 from weft.evaluation.calibration import fit_temperature
 from weft.evaluation.scoring import Evaluation
+from weft.evaluation.thresholds import TunedThresholds
 from weft.foundation.atomic import sha256
 from weft.foundation.config import parse
 from weft.foundation.content import read_json
@@ -23,10 +24,10 @@ from weft.runs.card import model_card
 from weft.runs.folder import RunPaths
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
-from weft.tasks.store import save_weights
+from weft.tasks.store import ADAPTERS, HEADS, save_weights
 
 FORMAT = 2
-BODY_FILES = frozenset({"config.json", "model.safetensors", "heads.safetensors"})
+BODY_FILES = frozenset({"config.json", "model.safetensors", HEADS})
 
 
 def save_model(
@@ -41,9 +42,10 @@ def save_model(
     """Save a model folder. `transformers` loads its body, weft loads it with all tasks."""
     save_weights(network, folder)
     tokenizer.save(folder, network.body.shape.positions, types=network.body.has_segments)
-    labels = {name: network.task(name).labels for name in config.tasks}
-    save_settings(folder, config, labels, _temperatures(evaluation, dev) if config.calibrate else {})
-    card = model_card(config, network.body.family, evaluation, train, dev)
+    labels = {name: _decided(network.task(name).labels, evaluation.tuned.get(name)) for name in config.tasks}
+    temperatures = _temperatures(evaluation, dev) if config.calibrate else {}
+    save_settings(folder, config, labels, temperatures)
+    card = model_card(config, network.body.family, evaluation, train, dev, temperatures)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
@@ -54,7 +56,19 @@ def save_settings(
     content = {"format": FORMAT, "recipe": config.content(), "labels": {n: own.content() for n, own in labels.items()}}
     if temperatures:
         content["temperatures"] = dict(temperatures)
-    write_settings(folder, content, [*sorted(BODY_FILES), "tokenizer.json"])
+    write_settings(folder, content, [*sorted(_weight_files(content)), "tokenizer.json"])
+
+
+def _weight_files(content: Mapping[str, Any]) -> frozenset[str]:
+    """Return the files that hold the weights of a model, from the content of weft.json."""
+    recipe = content.get("recipe")
+    adapted = isinstance(recipe, dict) and recipe.get("adapter") is not None
+    return BODY_FILES | ({ADAPTERS} if adapted else frozenset())
+
+
+def _decided(labels: Labels, tuned: TunedThresholds | None) -> Labels:
+    """Return the labels with the thresholds that were tuned on all dev rows, if any were."""
+    return labels if tuned is None else replace(labels, thresholds=tuple(tuned.final.tolist()))
 
 
 def _temperatures(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> dict[str, float]:
@@ -83,19 +97,22 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise UserError(f"{file}: has format {content.get('format')!r}, this version of weft reads {FORMAT}")
     if content.pop("own_checksum", None) != _digest(content):
         raise UserError(f"{file}: is damaged or was edited; train or export the model again, or get an intact copy")
-    _require_sums(folder, content.pop("checksums", None))
+    _require_sums(folder, content.pop("checksums", None), _weight_files(content))
     return content
 
 
-def _require_sums(folder: Path, sums: object) -> None:
-    """Check that every file that determines a model's predictions is in the folder and matches its checksum."""
+def _require_sums(folder: Path, sums: object, weights: frozenset[str]) -> None:
+    """Check that every file that determines a model's predictions is in the folder and matches its checksum.
+
+    `weights` are the files with the weights of a model that is not exported.
+    """
     file = folder / "weft.json"
     if not isinstance(sums, dict):
         raise UserError(
             f"{file}: `checksums` is {sums!r:.80}, expected a table of file names; train or export the model again"
         )
     graphs = {path.name for path in folder.glob("*.onnx")}
-    for name in sorted((graphs or BODY_FILES) | {"tokenizer.json"}):
+    for name in sorted((graphs or weights) | {"tokenizer.json"}):
         if name not in sums:
             raise UserError(
                 f"{file}: has no checksum of {name}; train or export the model again, or get an intact copy"

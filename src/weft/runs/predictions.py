@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weft.data.dataset import Dataset
 from weft.evaluation.plane import Plane
 from weft.evaluation.scoring import Evaluation
-from weft.kinds.truth import Predictions
+from weft.kinds.truth import Predictions, Truth
 from weft.runs.folder import answers_in
 
 ROWS_AT_ONCE = 8192
@@ -21,10 +22,11 @@ def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folde
     """Write TASK.parquet for each task: texts, label, prediction and 2-D PCA of the embedding of every dev row."""
     for name, dataset in datasets.items():
         predictions, plane = evaluation.predictions[name], evaluation.planes.get(name)
+        truth = evaluation.truth(dataset)
         with pq.ParquetWriter(answers_in(folder, name), _schema(dataset, predictions, plane)) as writer:
             for start in range(0, len(dataset), ROWS_AT_ONCE):
                 rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
-                writer.write_table(pa.table(_columns(dataset, rows, predictions, plane), schema=writer.schema))
+                writer.write_table(pa.table(_columns(dataset, rows, truth, predictions, plane), schema=writer.schema))
 
 
 def _schema(dataset: Dataset, predictions: Predictions, plane: Plane | None) -> pa.Schema:
@@ -40,7 +42,9 @@ def _schema(dataset: Dataset, predictions: Predictions, plane: Plane | None) -> 
     return pa.schema(types, notes)
 
 
-def _columns(dataset: Dataset, rows: range, predictions: Predictions, plane: Plane | None) -> dict[str, Any]:
+def _columns(
+    dataset: Dataset, rows: range, truth: Truth, predictions: Predictions, plane: Plane | None
+) -> dict[str, Any]:
     """Columns of predictions/TASK.parquet for a range of rows."""
     part = slice(rows.start, rows.stop)
     targets, predictions = dataset.targets[part], predictions[part]
@@ -48,7 +52,8 @@ def _columns(dataset: Dataset, rows: range, predictions: Predictions, plane: Pla
     columns: dict[str, Any] = {"row": list(rows), **dict(zip(("text", "text2"), sides, strict=False))}
     labels = dataset.labels
     columns["label"] = labels.kind.cells(labels.in_units(targets), labels.names)
-    columns["prediction"] = labels.kind.cells(labels.kind.decide(labels.in_units(predictions)), labels.names)
+    chosen = truth.rows(np.arange(rows.start, rows.stop)).decide(labels.in_units(predictions))
+    columns["prediction"] = labels.kind.cells(chosen, labels.names)
     columns |= {name: values for name, (_, values) in labels.kind.saved_columns(labels, predictions).items()}
     if plane is None:
         return columns

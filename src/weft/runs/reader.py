@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.evaluation.table import HEADER, score_rows, score_text
+from weft.evaluation.thresholds import DEFAULT, TunedThresholds, tune
 from weft.foundation.errors import UserError
 from weft.foundation.notebook import html_table
 from weft.kinds import KINDS
 from weft.kinds.base import Kind
 from weft.kinds.metrics import METRICS
-from weft.kinds.truth import Predictions, Targets, Truth
+from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 from weft.runs.folder import RunPaths
 from weft.runs.records import (
     ConflictsRecord,
@@ -54,16 +55,37 @@ class TaskRun:
     """[n, 2] PCA of the embeddings, if the run saved it"""
     explained: tuple[float, float] | None
     """fraction of the variance that each of the two axes explains"""
+    metrics: tuple[str, ...]
+    """names of the metrics, the primary one first"""
+    tunes_thresholds: bool
 
     @cached_property
     def truth(self) -> Truth:
+        """what the predictions are scored with: the decisions of a task with tuned thresholds are cross-fitted"""
+        cuts = None if self.tuned is None else self.tuned.cross_fitted
+        return replace(self._plain_truth, thresholds=cuts)
+
+    @cached_property
+    def _plain_truth(self) -> Truth:
         positive = None if self.positive is None else self.names.index(self.positive)
-        return Truth(self.kind, self.targets, len(self.names), self.label_range, positive, self.names)
+        return Truth(self.kind, self.targets, len(self.names), self.label_range, positive, names=self.names)
+
+    @cached_property
+    def tuned(self) -> TunedThresholds | None:
+        """the thresholds, tuned on these rows as in training; None if they are not tuned"""
+        return tune(self._plain_truth, self.metrics, self.predictions) if self.tunes_thresholds else None
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """[decisions] thresholds of the binary decisions, as saved with the model; empty if there are none"""
+        if self.tuned is not None:
+            return self.tuned.final
+        return np.full(len(self.kind.decisions(self.names)), DEFAULT)
 
     @property
     def one(self) -> int:
         """number of the class of two that curves and thresholds are about: the positive one, else the second"""
-        return 1 if self.truth.positive is None else self.truth.positive
+        return 1 if self.positive is None else self.names.index(self.positive)
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -76,7 +98,7 @@ class TaskRun:
     @cached_property
     def chosen(self) -> Targets:
         """the predicted label of each row, in the form of `targets`"""
-        return self.kind.decide(self.predictions)
+        return self.truth.decide(self.predictions)
 
     def true_and_answer(self, row: int) -> tuple[str, str]:
         """True label and predicted label of a row, as text."""
@@ -250,6 +272,8 @@ def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path)
         predictions=kind.read_predictions(columns, names),
         plane=np.stack(plane, axis=1) if plane else None,
         explained=tuple(json.loads(explained)) if explained else None,
+        metrics=tuple(config.get("metrics") or kind.default_metrics),
+        tunes_thresholds=config.get("thresholds") == "tuned",
     )
 
 

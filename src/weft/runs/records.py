@@ -54,6 +54,20 @@ class StepRecord(LogRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThresholdsRecord(JsonRecord):
+    """Tuned thresholds of a task. Its scores elsewhere are cross-fitted: decided by thresholds from other rows."""
+
+    at: Mapping[str, float]
+    """label -> threshold, from all dev rows: saved with the model"""
+    kept: tuple[str, ...] = field(default=(), metadata=IF_ANY)
+    """labels with too few rows to tune, which keep 0.5"""
+    default: Numbers
+    """dev scores without tuning"""
+    naive: Numbers
+    """dev scores of these thresholds on the rows that they are tuned on: optimistic"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluationRecord(LogRecord):
     """Scores after a step; step 0 scores the untrained heads."""
 
@@ -71,6 +85,8 @@ class EvaluationRecord(LogRecord):
     """scores on a sample of train rows; None if none were scored"""
     train_losses: Numbers | None = field(default=None, metadata=IF_ANY)
     """losses on the same train rows"""
+    thresholds: Mapping[str, ThresholdsRecord] = field(default_factory=dict, metadata=IF_ANY)
+    """task -> thresholds, for tasks that tune them"""
     best: bool
     """whether it is the best evaluation so far"""
     warnings: tuple[str, ...] = ()
@@ -126,6 +142,8 @@ class RunResult(JsonRecord):
     selection: Number = None
     untrained: tuple[str, ...] = ()
     """tasks that were evaluated but got no batch"""
+    thresholds: Mapping[str, ThresholdsRecord] = field(default_factory=dict, metadata=IF_ANY)
+    """task -> thresholds, for tasks that tune them"""
     warnings: tuple[str, ...] = ()
     before: UntrainedScores | None = None
     """scores before training; None for a run with a budget, which is evaluated only at its end"""

@@ -28,6 +28,7 @@ def run_result(
         overall=best.overall,
         selection=best.selection,
         untrained=best.untrained,
+        thresholds=best.thresholds,
         warnings=best.warnings,
         before=UntrainedScores(dev=before[0].dev, overall=before[0].overall) if before else None,
         seconds=round(seconds, 1),

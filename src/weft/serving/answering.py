@@ -12,10 +12,12 @@ from starlette.types import Receive
 from weft.foundation.errors import UserError
 from weft.inference.joint import Ask, Values
 from weft.inference.model import Model
+from weft.kinds.base import Answer
+from weft.kinds.labels import Labels
 from weft.serving.admission import Room
 from weft.serving.batching import Batcher
 from weft.serving.refusals import ClientGone, Refusal
-from weft.serving.schemas import EmbeddingsBody, TaskBody, TasksBody, check_texts
+from weft.serving.schemas import EmbeddingsBody, RerankBody, TaskBody, TasksBody, check_texts
 from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
 from weft.serving.waiting import cut
@@ -48,6 +50,9 @@ class Answering:
         if vectors:
             self.embedders = {self.name: model.embedding_task()} | self.embedders
         """name in /v1/models -> task whose pooling it uses"""
+        able = [task for task in model.tasks if task in self.pairs and _gives_relevance(model, task)]
+        self.rerankers = dict([(self.name, able[0])] if able else []) | {f"{self.name}/{task}": task for task in able}
+        """model name -> task that ranks documents; the model's own name means the first of these tasks"""
 
     async def predict(self, task: str, body: TaskBody, receive: Receive) -> dict[str, Any]:
         self._require(task)
@@ -85,6 +90,26 @@ class Answering:
             for i, vector in enumerate(vectors)
         ]
         return {"object": "list", "model": body.model, "data": data, "usage": _usage(tokens)}
+
+    async def rerank(self, body: RerankBody, request: str, receive: Receive) -> dict[str, Any]:
+        """Rank documents; `request` is the id of the request."""
+        task = self.rerankers.get(body.model)
+        if task is None:
+            known = ", ".join(self.rerankers) or "none: no task reads two texts and gives one number or two classes"
+            message = f"unknown model {body.model[:100]!r}; models that rank documents: {known}"
+            raise Refusal(404, message, "model_not_found", param="model")
+        check_texts(self.settings, {"query": [body.query], "documents": body.documents})
+        question = self._question([body.query] * len(body.documents), {task: body.documents})
+        (values,), tokens = await self._values(question, receive)
+        scores = [
+            _relevance(self.model.labels[task], (one.label, one.score, one.probabilities))
+            for one in self.model.read(task, np.asarray(values, dtype=np.float64))
+        ]
+        order = np.argsort(-np.array(scores), kind="stable")[: body.top_n].tolist()
+        results = [{"index": i, "relevance_score": scores[i]} for i in order]
+        if body.return_documents:
+            results = [result | {"document": {"text": body.documents[result["index"]]}} for result in results]
+        return {"id": request, "model": body.model, "results": results, "usage": _usage(tokens)}
 
     def _require(self, task: str) -> None:
         if task not in self.model.tasks:
@@ -149,6 +174,19 @@ class Answering:
 
     def _read(self, task: str, values: Values) -> list[dict[str, Any]]:
         return [prediction.as_dict() for prediction in self.model.read(task, np.asarray(values))]
+
+
+def _gives_relevance(model: Model, task: str) -> bool:
+    """Whether an answer of the task has a number by which documents can be ranked."""
+    labels = model.labels[task]
+    probabilities = dict.fromkeys(labels.names, 0.0) or None
+    return labels.kind.relevance(labels, (None, 0.0, probabilities)) is not None
+
+
+def _relevance(labels: Labels, answer: Answer) -> float:
+    score = labels.kind.relevance(labels, answer)
+    assert score is not None, "only tasks that give a score are asked"
+    return score
 
 
 async def _gone(receive: Receive) -> None:

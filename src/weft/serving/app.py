@@ -24,7 +24,7 @@ from weft.serving.refusals import Refusal, failure, json_response
 from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
 
-ABOUT = "One encoder, many sentence tasks. Embeddings, models and errors have the same format as OpenAI's API."
+ABOUT = "One encoder, many sentence tasks. Embeddings, models and errors have OpenAI's format, reranking has Cohere's."
 REFUSALS = {
     400: "The request is invalid or exceeds a limit.",
     401: "The API key is missing or wrong.",
@@ -79,6 +79,11 @@ class Api:
         """One embedding for each text."""
         body = parse(schemas.EmbeddingsBody, await request.body(), self.settings)
         return self._answer(request, await self.answering.embed(body, request.receive))
+
+    async def rerank(self, request: Request) -> Response:
+        """Documents in the order of their relevance to a query, as Cohere's and Jina's APIs return them."""
+        body = parse(schemas.RerankBody, await request.body(), self.settings)
+        return self._answer(request, await self.answering.rerank(body, request.scope["state"]["id"], request.receive))
 
     def _answer(self, request: Request, content: dict[str, Any]) -> Response:
         request.scope["state"]["tokens"] = content["usage"]["total_tokens"]
@@ -144,6 +149,7 @@ def build_app(model: Model, settings: ServerSettings, keys: tuple[bytes, ...], h
         ("/v1/predict/{task}", api.predict, schemas.TaskBody, schemas.TaskAnswers),
         ("/v1/predict", api.predict_all, schemas.TasksBody, schemas.TasksAnswers),
         ("/v1/embeddings", api.embeddings, schemas.EmbeddingsBody, schemas.EmbeddingsAnswer),
+        ("/v1/rerank", api.rerank, schemas.RerankBody, schemas.RerankAnswer),
     ):
         app.add_api_route(
             path,
@@ -181,6 +187,7 @@ def _name_tasks(description: dict[str, Any], model: Model) -> None:
         "/v1/predict/{task}": one if first.reading == "single" else pair,
         "/v1/predict": one if all(task.reading == "single" for task in model.config.tasks.values()) else pair,
         "/v1/embeddings": {"model": model.config.name, "input": ["one vector for each text", "and another"]},
+        "/v1/rerank": {"model": model.config.name, "query": pair["text"], "documents": [pair["text2"], one["text"]]},
     }
     for path, example in examples.items():
         description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example

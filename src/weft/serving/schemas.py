@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
 
 from weft.kinds import KindName
 from weft.serving.refusals import Refusal
@@ -34,6 +34,21 @@ Texts = Annotated[
     list[str],
     BeforeValidator(_texts),
     WithJsonSchema({"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}),
+]
+
+
+def _documents(value: Any) -> list[str]:
+    """Validate documents: texts, or objects with the key `text`."""
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list of texts, found {NAMES.get(type(value), 'null')}")
+    return _texts([one["text"] if isinstance(one, dict) and list(one) == ["text"] else one for one in value])
+
+
+DOCUMENT = {"type": "object", "properties": {"text": TEXT}, "required": ["text"], "additionalProperties": False}
+Documents = Annotated[
+    list[str],
+    BeforeValidator(_documents),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {"anyOf": [TEXT, DOCUMENT]}, "minItems": 1}]}),
 ]
 
 
@@ -83,6 +98,24 @@ class SpanAnswer(BaseModel):
     score: float = Field(description="The mean probability of the tags of the span's words.")
 
 
+class RerankBody(RequestBody):
+    """Request of Cohere's and Jina's rerank APIs."""
+
+    model: str = Field(
+        description="The model's name, or NAME/TASK for a task that reads two texts.",
+        json_schema_extra={"pattern": TEXT["pattern"]},
+    )
+    query: str = Field(description="The first text.", json_schema_extra={"pattern": TEXT["pattern"]})
+    documents: Documents = Field(description="The second texts, as texts or as objects with the key text.")
+    top_n: int | None = Field(None, ge=1, description="Number of results. Defaults to all documents.")
+    return_documents: bool = Field(False, description="Whether results contain the texts.")
+
+    @field_validator("query")
+    @classmethod
+    def _without_nul(cls, query: str) -> str:
+        return _texts(query)[0]
+
+
 class Answer(BaseModel):
     """The prediction for one row; a regression has only a score."""
 
@@ -121,6 +154,25 @@ class EmbeddingsAnswer(BaseModel):
     object: Literal["list"]
     model: str
     data: list[Embedding]
+    usage: Usage
+
+
+class RankedDocument(BaseModel):
+    text: str
+
+
+class RerankResult(BaseModel):
+    index: int = Field(description="Place of the document in the request, from 0.")
+    relevance_score: float = Field(
+        description="Cosine similarity (matches), predicted number (regression), or probability of the positive class."
+    )
+    document: RankedDocument | None = None
+
+
+class RerankAnswer(BaseModel):
+    id: str
+    model: str
+    results: list[RerankResult] = Field(description="The most relevant document first.")
     usage: Usage
 
 
@@ -190,7 +242,9 @@ def check_texts(settings: ServerSettings, sides: Mapping[str, Sequence[str]]) ->
 def describe(kind: type[RequestBody], settings: ServerSettings) -> dict[str, Any]:
     """Build the schema of a request, with the limits of this server."""
     schema = kind.model_json_schema()
-    for key in ("text", "text2", "input"):
+    if "query" in schema["properties"]:
+        schema["properties"]["query"]["maxLength"] = settings.max_chars
+    for key in ("text", "text2", "input", "documents"):
         for choice in _choices(schema["properties"].get(key, {})):
             if choice.get("type") == "string":
                 choice["maxLength"] = settings.max_chars

@@ -32,7 +32,7 @@ def row_tokens(asks: Sequence[Ask]) -> list[int]:
     """Tokens of every row; a sequence that several tasks read counts once. All asks have the same rows."""
     counts = []
     for i in range(len(asks[0].rows)):
-        distinct = {(own.ids.tobytes(), own.of_second): len(own.ids) for ask in asks for own in ask.rows[i]}
+        distinct = {sequence.key: len(sequence.ids) for ask in asks for sequence in ask.rows[i]}
         counts.append(sum(distinct.values()))
     return counts
 

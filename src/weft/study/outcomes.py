@@ -99,10 +99,9 @@ class Outcomes:
         task, name = metric.split(".", 1)
         seeds = self.seeds(arm)
         own = [self.runs[arm, seed].tasks[task] for seed in seeds]
-        truth = own[0].truth
         sign = -1.0 if METRICS[name].lower_is_better else 1.0
-        values = np.array([METRICS[name].compute(truth, run.predictions) for run in own])
-        resampled = resampled_together(name, truth, [run.predictions for run in own], task)
+        values = np.array([METRICS[name].compute(run.truth, run.predictions) for run in own])
+        resampled = resampled_together(name, [(run.truth, run.predictions) for run in own], task)
         return Measured(seeds, sign * values, sign * resampled)
 
     def _overall(self, arm: str) -> Measured:

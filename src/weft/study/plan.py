@@ -165,7 +165,7 @@ def _plan_arm(
         recipe=recipe,
         steps=steps,
         train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
-        training=estimate_seconds(made.network, made.plan, BodyTokens.of(made)),
+        training=estimate_seconds(made, BodyTokens.of(made)),
         scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},

@@ -7,12 +7,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from weft.bodies.adapters.base import Adapter
 from weft.bodies.body import Body
-from weft.bodies.weights import load_body, read_shape
+from weft.bodies.weights import cut_shape, load_body, read_shape
 from weft.data.frames import GivenFrames
 from weft.data.readings import Reader
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
+from weft.foundation.components import require_made
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import seeded
 from weft.foundation.start import shapes_alone
@@ -40,7 +42,7 @@ def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader
     """Build the reader that turns a task's texts into token sequences."""
     own = config.tasks[task]
     split = KINDS[own.kind].word_split(own.words)
-    return Reader(own.reading, tokenizer.template, config.max_length, split, own.subwords or "first")
+    return Reader(own.reading, tokenizer.template, config.max_length, own.long_texts, split, own.subwords or "first")
 
 
 def build_network(
@@ -52,7 +54,9 @@ def build_network(
 ) -> Network:
     """Load the body of `folder` and add new heads, each initialized from its own seed; `weights` are class weights."""
     with seeded(config.seed, "body", "start"):
-        body = load_body(folder, dropout=config.body_dropout, attention_dropout=config.body_dropout)
+        body = load_body(
+            folder, dropout=config.body_dropout, attention_dropout=config.body_dropout, layers=config.layers
+        )
     return _with_heads(body, config, labels, weights or {}).to(dtype)
 
 
@@ -60,9 +64,11 @@ def planned_network(config: ModelConfig, labels: Mapping[str, Labels], folder: P
     """Build the network on the meta device: the settings of an untrusted model must not exhaust memory."""
     try:
         with shapes_alone():
-            return _with_heads(Body(read_shape(folder)), config, labels, {})
+            return _with_heads(Body(cut_shape(read_shape(folder), config.layers)), config, labels, {})
     except (RuntimeError, TypeError, OverflowError) as error:  # sizes beyond the limits of a tensor
-        raise UserError(f"{folder}: asks for heads of an impossible size ({str(error).splitlines()[0]})") from None
+        raise UserError(
+            f"{folder}: asks for heads or adapters of an impossible size ({str(error).splitlines()[0]})"
+        ) from None
 
 
 def _with_heads(
@@ -83,7 +89,28 @@ def _with_heads(
     for name, task in config.tasks.items():
         with seeded(config.seed, name, "start"):
             tasks.append(build_task(name, task, labels[name], body, config.dropout, shared, weights.get(name)))
-    return Network(body, tasks)
+    if config.adapter is None:
+        return Network(body, tasks)
+    if not config.adapter.per_task:
+        return Network(body, tasks, adapter=_adapter(body, config, "all"))
+    adapters: dict[str, Adapter] = {}
+    by_head: dict[str, Adapter] = {}  # tasks that share a head share their adapter
+    for name in config.adapter.tasks or tuple(config.tasks):
+        shared_head = config.tasks[name].share_head
+        own = by_head.get(shared_head or "")
+        adapters[name] = _adapter(body, config, name) if own is None else own
+        if shared_head is not None:
+            by_head[shared_head] = adapters[name]
+    return Network(body, tasks, adapters=adapters)
+
+
+def _adapter(body: Body, config: ModelConfig, owner: str) -> Adapter:
+    """Build the adapter of a task, or of "all" tasks, initialized from its own seed."""
+    assert config.adapter is not None
+    with seeded(config.seed, "adapter", owner):
+        adapter = config.adapter.build(body.shape, list(body.layers))
+    require_made(config.adapter, adapter, Adapter, "adapter")
+    return adapter
 
 
 def _require_shared_heads(config: ModelConfig) -> None:

@@ -5,7 +5,11 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
+from weft.bodies.adapters import AdapterConfig
+from weft.bodies.adapters.base import AdapterOptions
 from weft.data.config import DataConfig, DataField
+from weft.data.long_texts import LongTextsConfig
+from weft.data.long_texts.truncate import TRUNCATE
 from weft.data.readings import Reading, Subwords
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
@@ -48,25 +52,30 @@ class TaskConfig(Config):
     """One task: its data, reading, modules, loss and metrics."""
 
     kind: KindName
-    """Kind of the labels: one of several classes, one of several ordered classes, any number of labels, or a number."""
+    """Kind of the labels: one of several classes, one of several ordered classes, any number of labels, a number, or
+    matches: pairs of texts that belong together, without labels."""
     data: DataField = DataConfig()
     """Name of a preset, or a table with the files and columns. Rows given in Python need columns only, which default to
     `text` and `label`."""
     reading: Reading = "single"
     """How texts become token sequences: single (one text), bi (two texts, encoded separately), cross (two texts in one
     sequence) or concat (cross without [SEP] between the texts)."""
+    long_texts: LongTextsConfig = TRUNCATE
+    """What is read of a text that does not fit into `max_length`: truncate (its beginning), head-tail (its beginning
+    and its end) or windows (all of it, in overlapping sequences)."""
     layer: LayerChoice = None
     """Layer that is pooled: its number (0 is the embeddings), or "mix" for a learned mix of all layers. Defaults to the
     last layer."""
     pooling: PoolingConfig = ClsConfig()
     """How the token states of a sequence become one vector. Defaults to cls, or to words for tags."""
     head: HeadConfig = LinearConfig()
-    """Layers on top of the pooled vectors."""
+    """Layers on top of the pooled vectors. Defaults to linear, and to vectors for matches."""
     share_head: str | None = None
     """Name of a shared head. Tasks with the same name share one head; they need the same head, reading, pooling and
     number of labels. Defaults to a separate head."""
     loss: LossConfig | None = None
-    """Loss. Defaults to cross-entropy for classes, binary-cross-entropy for multilabel and mse for regression."""
+    """Loss. Defaults to cross-entropy for classes, binary-cross-entropy for multilabel, mse for regression and
+    in-batch-negatives for matches."""
     regularizer: RegularizerConfig | None = None
     """Term added to the loss of each row: smart or r-drop. Defaults to no regularizer."""
     batch_size: int = Field(default=16, ge=1)
@@ -83,9 +92,13 @@ class TaskConfig(Config):
     """Smallest and largest label of a regression. Defaults to the range found in the train file."""
     scale: bool = True
     """Whether a regression is trained on labels scaled to 0..1. Predictions are always in the label's units."""
-    class_weights: Literal["balanced"] | dict[str, float] | None = None
-    """Weight of a row's loss by its class. "balanced" gives all classes the same total weight. Defaults to no
-    weights."""
+    class_weights: Literal["balanced", "effective"] | dict[str, float] | None = None
+    """Weight of a row's loss by its class: a table by class, or from the class's rows in train. "balanced" gives all
+    classes the same total weight, "effective" the same by effective number of rows (beta = 0.999; another beta:
+    `{ effective = 0.99 }`). Defaults to no weights."""
+    thresholds: Literal["default", "tuned"] = "default"
+    """Decision thresholds, for multilabel and two classes: "default" decides for what is more likely, "tuned" tunes one
+    threshold per label on the dev rows and saves it with the model. Dev scores are then cross-fitted."""
     layer_factors: LayerFactors | None = None
     """Factors on the task's gradient per layer: `{ layers = [8, 9, 10, 11], beta = 2.0, alpha = 0.5 }`."""
     metrics: tuple[str, ...] | None = None
@@ -101,26 +114,40 @@ class TaskConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _pooling_of_the_kind(cls, content: Any) -> Any:
-        """The default pooling depends on the kind."""
-        if isinstance(content, dict) and "pooling" not in content and content.get("kind") in KINDS:
-            return content | {"pooling": KINDS[content["kind"]].default_pooling}
-        return content
+    def _defaults_of_the_kind(cls, values: Any) -> Any:
+        kind = KINDS.get(str(values.get("kind"))) if isinstance(values, dict) else None
+        if kind is None or not kind.defaults:
+            return values
+        data = values.get("data", {})
+        if isinstance(data, dict):
+            values = values | {"data": kind.defaults.get("data", {}) | data}
+        return {**kind.defaults, **values}
 
     @model_validator(mode="after")
     def _labels_fit_the_kind(self) -> "TaskConfig":
         kind = KINDS[self.kind]
+        kind.check_texts(self.reading, len(self.data.negative))
         kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
         kind.check_words(
             self.reading,
             keeps_words=self.pooling.keeps_tokens,
             masks=bool(self.data.mask),
+            long_texts=self.long_texts.name,
             words=self.words,
             subwords=self.subwords,
         )
         if self.subwords == "all" and self.chosen_loss.of_texts:
             raise ValueError(f'`subwords` is "all", but loss = "{self.chosen_loss.name}" needs one token for each word')
+        return self
+
+    @model_validator(mode="after")
+    def _windows_are_of_one_text(self) -> "TaskConfig":
+        if self.reading in ("cross", "concat") and not self.long_texts.one_sequence:
+            raise ValueError(
+                f"long_texts: {self.long_texts.name!r} cuts a text into sequences, but the reading {self.reading!r} "
+                'puts two texts into one sequence; use reading = "bi", or long_texts = "head-tail"'
+            )
         return self
 
     @property
@@ -139,6 +166,8 @@ class ModelConfig(Config):
     """Name of the model in reports."""
     body: str = "packaged:minilm-l6"
     """Body: a folder in Hugging Face's layout, a hub id, or packaged:minilm-l6."""
+    layers: int | None = Field(default=None, ge=1)
+    """Number of layers of the body to use, from the first. Defaults to all layers."""
     code: str | None = None
     """Folder of the modules that `use` names, in addition to Python's path. Defaults to the recipe's folder."""
     seed: int = Field(default=11711, ge=0)
@@ -153,6 +182,9 @@ class ModelConfig(Config):
     """Whether the second text of a pair has token type 1. With false, both texts have token type 0."""
     calibrate: bool = False
     """Whether to fit a temperature on the dev rows for each task with probabilities, and save it with the model."""
+    adapter: AdapterConfig | None = None
+    """Small modules that change what the body computes, for all tasks or for each: lora, bottleneck or pal. Defaults
+    to no adapter."""
     tasks: dict[str, TaskConfig] = Field(min_length=1)
     """Tasks by name."""
 
@@ -161,6 +193,13 @@ class ModelConfig(Config):
     def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
         check_names(tasks, "task name")
         return tasks
+
+    @model_validator(mode="after")
+    def _adapters_of_tasks(self) -> Self:
+        chosen = self.adapter.tasks if isinstance(self.adapter, AdapterOptions) else None
+        if odd := [task for task in chosen or () if task not in self.tasks]:
+            raise ValueError(f"adapter.tasks: there is no task {odd[0]!r}; there are {', '.join(self.tasks)}")
+        return self
 
     def content(self) -> Content:
         """Return plain JSON values; keys without a value are left out."""

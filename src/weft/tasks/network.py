@@ -1,23 +1,39 @@
 """The network: one body and all tasks."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import overload
 
 import torch
 from torch import Tensor, nn
 
+from weft.bodies.adapted import AdaptedPass
+from weft.bodies.adapters.base import Adapter
 from weft.bodies.body import Body
 from weft.foundation.values import Batch, DistinctTexts, Encoded, Taken
 from weft.tasks.task import Task
 
+Named = list[tuple[str, nn.Parameter]]
+SHARED = ("body.", "adapter.")
+"""prefixes of the parameters that all tasks share; the others belong to one task, or to tasks that share a head"""
+
 
 class Network(nn.Module):
-    """A body shared by several tasks."""
+    """A body shared by several tasks, and the adapters on it: one for all tasks, or one for each."""
 
-    def __init__(self, body: Body, tasks: Sequence[Task]) -> None:
+    def __init__(
+        self,
+        body: Body,
+        tasks: Sequence[Task],
+        adapter: Adapter | None = None,
+        adapters: Mapping[str, Adapter] | None = None,
+    ) -> None:
+        """`adapter` is shared by all tasks, `adapters` belong to one task each; a network has at most one kind."""
         super().__init__()
         self.body = body
+        self.adapter = adapter
+        self.adapters = nn.ModuleDict(adapters or {})
         self.tasks = nn.ModuleDict({task.name: task for task in tasks})
 
     def task(self, name: str) -> Task:
@@ -26,22 +42,76 @@ class Network(nn.Module):
         assert isinstance(task, Task)
         return task
 
+    @property
+    def shares_states(self) -> bool:
+        """Whether a sequence has the same hidden states for all tasks. If not, equal sequences are not merged."""
+        return not self.adapters
+
+    def adapter_of(self, task: str) -> Adapter | None:
+        """Return the adapter of a task: its own, or the shared one."""
+        if task not in self.adapters:
+            return self.adapter
+        own = self.adapters[task]
+        assert isinstance(own, Adapter)
+        return own
+
+    def shared_parameters(self) -> Named:
+        """Return the parameters that all tasks share: those of the body and of a shared adapter."""
+        return [(name, parameter) for name, parameter in self.named_parameters() if name.startswith(SHARED)]
+
+    def task_parameters(self) -> Named:
+        """Return all other parameters: heads, poolings and the adapters of single tasks."""
+        return [(name, parameter) for name, parameter in self.named_parameters() if not name.startswith(SHARED)]
+
+    def states(
+        self, embedded: Tensor, encoded: Encoded, spans: Sequence[tuple[str, int]], read: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Run the layers of the body, with the adapters, on embeddings [t, w] of sequences of any tasks in one pass.
+
+        `spans` are tasks and numbers of tokens, in the order of the tokens. `read` is explained in `Body.encode`.
+        """
+        return self.body.encode(embedded, encoded, read, self.adapted(spans))
+
+    def read(
+        self, encoded: Encoded, spans: Sequence[tuple[str, int]], read: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Embed sequences and run the layers on them, like `states`."""
+        hidden: tuple[Tensor, ...] = self.body(encoded, read, self.adapted(spans))
+        return hidden
+
+    def adapted(self, spans: Sequence[tuple[str, int]]) -> AdaptedPass:
+        """Return the adapters of a pass; `spans` are tasks and numbers of tokens."""
+        return AdaptedPass([(self.adapter_of(task), size) for task, size in spans])
+
     def forward(self, batches: Sequence[Batch]) -> list[Tensor]:
         """Compute the outputs [n, k] of batches of any tasks in one packed pass through the body."""
-        distinct = DistinctTexts.of([batch.texts for batch in batches])
+        distinct = self.distinct(batches)
         return self.outputs(self.body.embed(distinct.encoded), distinct, batches)
+
+    def distinct(self, batches: Sequence[Batch]) -> DistinctTexts:
+        """Return the texts of batches, packed for one pass: equal sequences are merged if their states are equal."""
+        return DistinctTexts.of([batch.texts for batch in batches], merge=self.shares_states)
 
     def outputs(self, embedded: Tensor, distinct: DistinctTexts, batches: Sequence[Batch]) -> list[Tensor]:
         """Compute the outputs from embeddings [t, w] of the distinct sequences of the batches' texts."""
         texts = [text for batch in batches for text in batch.texts]
         first_only = [self.task(batch.task).pooling.first_only for batch in batches for _ in batch.texts]
-        layers = self.body.encode(embedded, distinct.encoded, tokens_read(texts, first_only, distinct.places))
+        spans = [(batch.task, len(text.ids)) for batch in batches for text in batch.texts]
+        if self.shares_states:  # all tasks have the same adapter, or none
+            spans = [(batches[0].task, len(distinct.encoded.ids))]
+        layers = self.states(embedded, distinct.encoded, spans, tokens_read(texts, first_only, distinct.places))
         pieces = iter(split_layers(layers, texts, distinct.places))
         outputs = [
             self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts, batch.words) for batch in batches
         ]
         # losses and their logarithms need more precision than half precision has
         return [output.float() if output.dtype in (torch.bfloat16, torch.float16) else output for output in outputs]
+
+
+def layer_of(parameter: str) -> int | None:
+    """Return the number of the layer that a parameter of the body or of an adapter belongs to; None for others."""
+    found = re.match(r"(?:body|adapter|adapters\.[^.]+)\.layers\.(\d+)\.", parameter)
+    return int(found[1]) if found else None
 
 
 class TextLayers(Sequence[Tensor]):

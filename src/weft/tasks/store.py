@@ -1,4 +1,4 @@
-"""Saving and loading weights: the body in Hugging Face's layout, the heads in heads.safetensors."""
+"""Saving and loading weights: the body in Hugging Face's layout, heads and adapters in files of their own."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,8 @@ from weft.foundation.atomic import give_usual_mode
 from weft.foundation.errors import UserError
 from weft.tasks.network import Network
 
-BODY = "body."
+HEADS = "heads.safetensors"
+ADAPTERS = "adapters.safetensors"
 REGULARIZER = "regularizer"
 """the module of a task that is used only in training: checkpoints save its state, models do not"""
 Shape = tuple[int, ...]
@@ -23,9 +24,15 @@ FOR_TRANSFORMERS = {"format": "pt"}
 """metadata that `transformers` requires"""
 
 
+def adapter_tensors(network: Network) -> dict[str, Tensor]:
+    """Return the tensors of all adapters. Tensors that layers share have one name."""
+    prefixes = ("adapter.", "adapters.")
+    return {name: parameter for name, parameter in network.named_parameters() if name.startswith(prefixes)}
+
+
 def head_tensors(network: Network) -> dict[str, Tensor]:
-    """Return all tensors that inference needs, except those of the body. Shared tensors have one name."""
-    tensors: dict[str, Tensor] = {name: p for name, p in network.named_parameters() if not name.startswith(BODY)}
+    """Return all tensors of tasks that inference needs, without adapters. Shared tensors have one name."""
+    tensors: dict[str, Tensor] = {name: p for name, p in network.named_parameters() if name.startswith("tasks.")}
     kept = network.state_dict().keys()  # class weights are for training only
     tensors |= {name: buffer for name, buffer in network.named_buffers() if name in kept}
     return {name: tensor for name, tensor in tensors.items() if name.split(".")[2:3] != [REGULARIZER]}
@@ -51,28 +58,38 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def save_weights(network: Network, folder: Path) -> None:
-    """Write config.json, model.safetensors and heads.safetensors."""
+    """Write config.json, model.safetensors, heads.safetensors and, if there are adapters, adapters.safetensors.
+
+    The body is saved as it is, without adapters: other libraries open it, and it stays the start of new tasks.
+    """
     write_config(network.body.shape, folder)
     save_tensors(body_tensors(network.body), folder / "model.safetensors")
-    heads = {name: tensor.detach().cpu().contiguous() for name, tensor in head_tensors(network).items()}
-    save_tensors(heads, folder / "heads.safetensors")
+    for file, tensors in _files(network).items():
+        save_tensors({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}, folder / file)
+
+
+def _files(network: Network) -> dict[str, dict[str, Tensor]]:
+    """Return the tensors of each file beside the body's."""
+    adapters = adapter_tensors(network)
+    return {HEADS: head_tensors(network)} | ({ADAPTERS: adapters} if adapters else {})
 
 
 def load_heads(network: Network, folder: Path) -> None:
-    """Load the heads of a network whose body is already loaded."""
-    path = folder / "heads.safetensors"
-    copy_exactly(head_tensors(network), load_tensors(path), str(path))
+    """Load the heads and adapters of a network whose body is already loaded."""
+    for file, tensors in _files(network).items():
+        copy_exactly(tensors, load_tensors(folder / file), str(folder / file))
 
 
 def require_planned_heads(planned: Network, folder: Path) -> None:
-    """Raise UserError if the shapes of the saved heads differ from the configured ones, before allocating memory."""
-    path = folder / "heads.safetensors"
-    try:
-        with safe_open(path, framework="pt") as file:
-            saved = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 -- not a dict
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(f"{path}: is not a readable safetensors file ({error})") from None
-    _require_same(_shapes(head_tensors(planned)), saved, str(path))
+    """Raise UserError if the shapes of saved heads or adapters differ from the config's, before allocating memory."""
+    for name, tensors in _files(planned).items():
+        path = folder / name
+        try:
+            with safe_open(path, framework="pt") as file:
+                saved = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118 -- not a dict
+        except (SafetensorError, OSError, ValueError) as error:
+            raise UserError(f"{path}: is not a readable safetensors file ({error})") from None
+        _require_same(_shapes(tensors), saved, str(path))
 
 
 def heads_by_task(network: Network) -> dict[str, dict[str, Tensor]]:

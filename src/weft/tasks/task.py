@@ -17,6 +17,7 @@ from weft.losses.base import Loss
 from weft.nn.heads.base import Head, HeadShape
 from weft.nn.layers import build_layer
 from weft.nn.pooling.base import Pooling
+from weft.nn.pooling.windows import build_window_pooling
 from weft.regularizers.base import Divergence, Regularizer
 from weft.tasks.config import TaskConfig
 
@@ -30,11 +31,15 @@ class TaskParts:
     pooling: Pooling
     head: Head
     loss: Loss
+    windows: Pooling
+    """pools the vectors of the windows of a text"""
     regularizer: Regularizer | None = None
+    batch_size: int = 16
+    """rows per forward pass in training"""
 
 
 class Task(nn.Module):
-    """layer -> pooling -> dropout -> head -> loss"""
+    """layer -> pooling -> (pooling of windows) -> dropout -> head -> loss"""
 
     def __init__(
         self,
@@ -45,18 +50,25 @@ class Task(nn.Module):
         dropout: float,
         metrics: tuple[str, ...],
         class_weights: Tensor | None = None,
+        tunes_thresholds: bool = False,
     ) -> None:
-        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training."""
+        """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training.
+
+        `tunes_thresholds`: whether evaluations in training tune the decision thresholds.
+        """
         super().__init__()
         self.name = name
         self.labels = labels
         self.metrics = metrics
+        self.tunes_thresholds = tunes_thresholds
         self.layer = parts.layer
         self.pooling = parts.pooling
+        self.windows = parts.windows
         self.dropout = dropout
         self.head = parts.head
         self.loss = parts.loss
         self.regularizer = parts.regularizer
+        self.batch_size = parts.batch_size
         self.divergence = Divergence(labels, parts.loss.read)
         """divergence of two outputs, for regularizers and output penalties"""
         self.class_weights: Tensor | None
@@ -68,8 +80,11 @@ class Task(nn.Module):
         return self.metrics[0]
 
     def vectors(self, hidden: Sequence[Tensor], encoded: Encoded) -> Tensor:
-        """[n, width] pooled vectors from the hidden states of all layers; [t, width] if the pooling keeps tokens"""
+        """[n, width] pooled vectors of all texts, from the hidden states of all layers; [t, width] if the pooling keeps
+        tokens"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
+        if encoded.windows is not None and not self.pooling.keeps_tokens:
+            pooled = self.windows(pooled, encoded.by_text)
         return pooled
 
     def padded_vectors(self, hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
@@ -78,9 +93,9 @@ class Task(nn.Module):
         return pooled
 
     def outputs(self, vectors: list[Tensor]) -> Tensor:
-        """[n, k] head outputs, from one vector per row, or two for a bi reading"""
+        """[n, k] head outputs, from one vector per row, or two and those of hard negatives for a bi reading"""
         dropped = drop_alike(vectors, self.dropout) if self.training else vectors
-        output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None)
+        output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None, *dropped[2:])
         return output
 
     def losses(self, output: Tensor, target: Tensor, words: Words | None = None) -> Tensor:
@@ -89,6 +104,17 @@ class Task(nn.Module):
             return self.loss.by_row(output, target, words, self.class_weights)
         losses: Tensor = self.loss(output, target)
         return losses if self.class_weights is None else losses * self.class_weights[target]
+
+    def imitation(self, output: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """[n] distillation loss of each row, for teachers' predictions in the form of `read`"""
+        student: Tensor = self.loss.read(output)
+        return self.labels.kind.imitation(student, teacher.to(student.dtype), temperature)
+
+    def losses_apart(self, output: Tensor, target: Tensor) -> Tensor:
+        """[n] loss of each row of a whole split; a loss that sees the batch gets batches of the training size"""
+        size = self.batch_size if self.loss.sees_batch else len(output)
+        parts = zip(output.split(size), target.split(size), strict=True)
+        return torch.cat([self.losses(*part) for part in parts])
 
     def forward(
         self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...], words: Words | None = None
@@ -131,6 +157,7 @@ def build_task(
     require_made(config.pooling, pooling, Pooling, f"tasks.{name}.pooling")
     loss = config.chosen_loss.build(labels, name, config.head.bounds)
     require_made(config.chosen_loss, loss, Loss, f"tasks.{name}.loss")
+    _require_same_form(config, loss, name)
     regularizer = config.regularizer.build() if config.regularizer else None
     if config.regularizer:
         require_made(config.regularizer, regularizer, Regularizer, f"tasks.{name}.regularizer")
@@ -139,8 +166,36 @@ def build_task(
     head = _build_head(config, shape)
     metrics = choose_metrics(labels, config.metrics, name)
     layer = build_layer(config.layer, body.shape.layers, name)
-    parts = TaskParts(layer, pooling, head, loss, regularizer)
-    return Task(name, labels, parts, dropout=dropout, metrics=metrics, class_weights=class_weights)
+    windows = build_window_pooling(config.long_texts.pooled_by, pooling.width)
+    parts = TaskParts(layer, pooling, head, loss, windows, regularizer, config.batch_size)
+    return Task(
+        name,
+        labels,
+        parts,
+        dropout=dropout,
+        metrics=metrics,
+        class_weights=class_weights,
+        tunes_thresholds=_tunes_thresholds(name, config, labels),
+    )
+
+
+def _tunes_thresholds(name: str, config: TaskConfig, labels: Labels) -> bool:
+    if config.thresholds == "tuned" and not labels.kind.decisions(labels.names):
+        raise UserError(
+            f'tasks.{name}.thresholds: "tuned" is for multilabel and two classes, but the task has '
+            f"{labels.kind.counted(labels)}; leave it out"
+        )
+    return config.thresholds == "tuned"
+
+
+def _require_same_form(config: TaskConfig, loss: Loss, name: str) -> None:
+    """Raise UserError if the loss reads vectors and the head gives something else, or the reverse."""
+    if loss.reads_vectors == config.head.gives_vectors:
+        return
+    wanted = 'head = "vectors"' if loss.reads_vectors else "a head with numbers as outputs, such as linear or cosine"
+    raise UserError(
+        f"tasks.{name}.head: found {config.head.name!r}, but the loss {config.chosen_loss.name!r} needs {wanted}"
+    )
 
 
 def _build_head(config: TaskConfig, shape: HeadShape) -> Head:

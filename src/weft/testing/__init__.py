@@ -3,6 +3,7 @@
 Each function takes a config, as a recipe would build it, and raises AssertionError with the violated rule.
 """
 
+from weft.testing.adapters import check_adapter
 from weft.testing.heads import check_head
 from weft.testing.losses import check_loss
 from weft.testing.penalties import check_penalty
@@ -13,6 +14,7 @@ from weft.testing.surgeries import check_surgery
 from weft.testing.weightings import check_weighting
 
 __all__ = [
+    "check_adapter",
     "check_head",
     "check_loss",
     "check_penalty",

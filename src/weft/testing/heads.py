@@ -48,7 +48,7 @@ def _check_output(head: Head, shape: HeadShape, config: HeadOptions) -> None:
     where = f"{type(head).__name__} for {'two vectors' if shape.pair else 'one vector'}"
     first, second = _vectors(shape)
     output = head(first, second)
-    found, expected = list(output.shape), [ROWS, shape.outputs]
+    found, expected = list(output.shape), [ROWS, 2, WIDTH] if config.gives_vectors else [ROWS, shape.outputs]
     require(found == expected, f"{where}: returns shape {found}, expected {expected}")
     require(head.outputs == shape.outputs, f"{where}: `outputs` is {head.outputs}, expected {shape.outputs}")
     if config.bounds is not None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.foundation.errors import UserError
@@ -22,10 +24,12 @@ CELLS: tuple[tuple[Labels, tuple[str, ...]], ...] = (
     (Labels(KINDS["multilabel"], ("a", "b", "c")), ("a", "", "b,c", "a,b,c", "c")),
     (Labels(KINDS["tags"], ("O", "B-x", "I-x")), ('["O"]', '["B-x"]', '["I-x"]', '["O"]', '["B-x"]')),
     (Labels(KINDS["regression"], scaled=True), ("0", "1", "0.25", "0.5", "0.75")),
+    (Labels(KINDS["matches"]), ("0 1", "2 3", "4 5", "0 6", "7 1")),
 )
 """Labels of every kind, each with the label cells of some rows."""
 BOUNDS: tuple[Bounds, ...] = (None, (-1.0, 1.0), (0.0, 1.0))
 ROWS = len(CELLS[0][1])
+WIDTH = 4
 READINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda output: output.softmax(dim=1),
     "sigmoid": torch.sigmoid,
@@ -56,10 +60,13 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     where = f"{type(loss).__name__} on {labels.kind.name} with {len(labels.names)} names"
     low, high = bounds or (-3.0, 3.0)
     generator = torch.Generator().manual_seed(0)
-    output = (low + (high - low) * torch.rand(ROWS, loss.outputs, generator=generator)).requires_grad_()
+    shape = (ROWS, 2, WIDTH) if loss.reads_vectors else (ROWS, loss.outputs)
+    drawn = low + (high - low) * torch.rand(shape, generator=generator)
+    output = (F.normalize(drawn, dim=2) if loss.reads_vectors else drawn).requires_grad_()
     found: Any = [labels.kind.target(cell, labels) for cell in cells]
-    target = np.array(labels.kind.flat(found), dtype=labels.kind.target_type)
-    losses = loss(output, torch.from_numpy(target))
+    targets: NDArray[Any] = np.array(labels.kind.flat(found), dtype=labels.kind.target_type)
+    loss.observe(targets)
+    losses = loss(output, torch.from_numpy(targets))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")
     require(torch.isfinite(losses).all(), f"{where}: returns losses that are not finite: {losses.tolist()}")
     losses.sum().backward()
@@ -68,7 +75,7 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
         f"{where}: the gradient of the output is missing or zero",
     )
     _check_reading(loss, labels, output.detach(), where)
-    one_each = loss.outputs == (1 if labels.kind.has_numbers else len(labels.names))
+    one_each = loss.outputs == max(1, len(labels.names))
     if bounds is None and loss.activation is not None and one_each:
         expected = READINGS[loss.activation](output.detach())
         require_close(loss.read(output.detach()), expected, f"{where}: `read` is not {loss.activation}")
@@ -76,9 +83,9 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
 
 def _check_reading(loss: Loss, labels: Labels, output: Tensor, where: str) -> None:
     reading = loss.read(output)
-    shape = (ROWS,) if labels.kind.has_numbers else (ROWS, len(labels.names))
+    shape = (ROWS, len(labels.names)) if labels.names else (ROWS,)
     require(reading.shape == shape, f"{where}: `read` returns shape {list(reading.shape)}, expected {list(shape)}")
-    if not labels.kind.has_numbers:
+    if labels.names:
         require(((reading >= 0) & (reading <= 1)).all(), f"{where}: `read` returns probabilities outside of 0..1")
         if labels.kind.has_one_class:
             require_close(reading.sum(1), torch.ones(ROWS), f"{where}: the probabilities of a row do not sum to 1")

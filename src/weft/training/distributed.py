@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.autograd import Function
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
@@ -60,6 +62,13 @@ class Processes(ABC):
         """Return the number of every process, by rank (all-gather)."""
 
     @abstractmethod
+    def gather(self, rows: Tensor) -> tuple[Tensor, slice]:
+        """Return the rows of all processes, by rank, and the place of this process's rows among them.
+
+        Gradients flow back to the process that a row belongs to.
+        """
+
+    @abstractmethod
     @contextmanager
     def agreement(self) -> Iterator[None]:
         """Propagate an error in one process to all; only rank 0 reports it."""
@@ -96,9 +105,30 @@ class Solo(Processes):
     def each(self, number: int) -> list[int]:
         return [number]
 
+    def gather(self, rows: Tensor) -> tuple[Tensor, slice]:
+        return rows, slice(0, len(rows))
+
     @contextmanager
     def agreement(self) -> Iterator[None]:
         yield
+
+
+class Gathered(Function):
+    """The rows of all processes. The gradient of a row is the sum of the gradients that all processes have for it."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, total: int, own: slice, add_up: Callable[[Tensor], None]) -> Tensor:
+        ctx.own, ctx.add_up = own, add_up
+        whole = rows.new_zeros(total, *rows.shape[1:])
+        whole[own] = rows
+        add_up(whole)
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        total = gradient.contiguous().clone()
+        ctx.add_up(total)
+        return total[ctx.own], None, None, None
 
 
 class ProcessGroup(Processes):
@@ -155,6 +185,13 @@ class ProcessGroup(Processes):
         self.sum(numbers)
         found: list[int] = numbers.tolist()
         return found
+
+    def gather(self, rows: Tensor) -> tuple[Tensor, slice]:
+        sizes = self.each(len(rows))
+        start = sum(sizes[: self.rank])
+        own = slice(start, start + len(rows))
+        gathered: Tensor = Gathered.apply(rows, sum(sizes), own, self.sum)  # type: ignore[no-untyped-call]
+        return gathered, own
 
     @contextmanager
     def agreement(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ import signal
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Protocol
@@ -19,8 +19,9 @@ from weft.foundation.values import Window
 from weft.inference.evaluate import evaluate_network
 from weft.kinds.metrics import overall
 from weft.runs.folder import RunFolder
-from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord
+from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord, ThresholdsRecord
 from weft.schedules.plan import Plan
+from weft.training.averaging import WeightAverage
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.distributed import SOLO, Processes
 from weft.training.phases import Rates
@@ -57,6 +58,8 @@ class Course:
     """the learning rate of each step"""
     modes: Sequence[TrainableConfig]
     """trainable parameters of each phase"""
+    average: WeightAverage | None = None
+    """the average of the weights that is evaluated and saved instead of the weights; None for the weights"""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ class Trainer:
         self.processes = processes
         self._phase: int | None = None
         state = nn.ModuleDict({"network": step.network, "weighting": step.weighting, "penalties": step.penalties})
+        if course.average is not None:
+            state["average"] = course.average
         self.checkpoints = Checkpoints(saving.run.paths.checkpoints, state, step.optimizer, saving.settings)
         self.progress = Progress()
         self._saved_at = -1
@@ -120,7 +125,7 @@ class Trainer:
         progress = self.progress
         self.listener.started(progress, self.plan.steps)
         clock = time.perf_counter()
-        with _stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
+        with stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
             while True:
                 if progress.step in self.plan.evaluations and self._not_yet_evaluated():
                     self._evaluate(progress.seconds + time.perf_counter() - clock)
@@ -147,6 +152,8 @@ class Trainer:
             self.step.prepare(self.plan.window(progress.step + 1))
         report = self.step(window, lr, self.course.rates.share(progress.step))
         progress.step += 1
+        if self.course.average is not None:
+            self.course.average.update(progress.step)
         progress.tokens += report.tokens
         self.run.log(
             StepRecord(
@@ -174,11 +181,17 @@ class Trainer:
     def _evaluate(self, seconds: float) -> None:
         if not self.processes.leads:
             return
+        with nullcontext() if self.course.average is None else self.course.average.applied():
+            self._evaluate_weights(seconds)
+
+    def _evaluate_weights(self, seconds: float) -> None:
+        """Evaluate the network with the weights that it has now, and save it if it is the best so far."""
         progress = self.progress
         evaluation = self._selected(evaluate_network(self.network, self.scoring.dev, progress.step, self.step.device))
         train = None
         if self.scoring.train_sample:
-            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device)
+            final = {name: tuned.final for name, tuned in evaluation.tuned.items()}
+            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device, final)
         # Untrained heads are scored but never saved as the best. An undefined score ranks last.
         worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
         is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
@@ -201,6 +214,7 @@ class Trainer:
                 losses=evaluation.losses,
                 train=None if train is None else train.scores,
                 train_losses=None if train is None else train.losses,
+                thresholds=self._thresholds(evaluation),
                 best=is_best,
                 warnings=tuple(warnings),
                 seconds=round(seconds, 3),
@@ -209,6 +223,19 @@ class Trainer:
         self.listener.evaluated(evaluation, is_best)
         for warning in warnings:
             self.listener.noted(warning)
+
+    def _thresholds(self, evaluation: Evaluation) -> dict[str, ThresholdsRecord]:
+        found = {}
+        for task, tuned in evaluation.tuned.items():
+            labels = self.network.task(task).labels
+            names = labels.kind.decisions(labels.names)
+            found[task] = ThresholdsRecord(
+                at=dict(zip(names, tuned.final.tolist(), strict=True)),
+                kept=tuple(name for name, kept in zip(names, tuned.kept, strict=True) if kept),
+                default=tuned.default,
+                naive=tuned.naive,
+            )
+        return found
 
     def _selected(self, evaluation: Evaluation) -> Evaluation:
         """Add the score that selects the best checkpoint. If no task is known to train, all tasks count."""
@@ -267,7 +294,7 @@ def _fingerprint(window: Window) -> str:
 
 
 @contextmanager
-def _stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
+def stop_requests(*, echoes: bool = False) -> Iterator[Callable[[], bool]]:
     """Handle Ctrl-C and SIGTERM: the first stops the loop after the current step, the second stops it immediately.
 
     With `echoes`, a signal within `ECHO_SECONDS` is a duplicate: torchrun forwards signals that the terminal has sent

@@ -7,6 +7,7 @@ import torch
 
 from weft.penalties.base import Penalty
 from weft.surgery.base import Surgery
+from weft.training.distillation import Distillation
 from weft.weighting.base import Weighting
 
 
@@ -22,6 +23,8 @@ class Methods:
     """task -> layer -> factor on the task's gradient on that layer"""
     penalties: Sequence[Penalty] = ()
     """terms that belong to no task"""
+    distillation: Distillation | None = None
+    """how much teachers count; None without teachers"""
 
     @property
     def keep_apart(self) -> bool:

@@ -1,7 +1,6 @@
 """AdamW, parameter groups and learning rate curves."""
 
 import math
-import re
 from typing import Annotated, Literal
 
 import torch
@@ -10,7 +9,7 @@ from torch import nn
 
 from weft.foundation.config import Config
 from weft.foundation.errors import UserError
-from weft.tasks.network import Network
+from weft.tasks.network import Network, layer_of
 from weft.training.trainable import TrainableConfig
 from weft.weighting.base import Weighting
 
@@ -70,7 +69,7 @@ def build_optimizer(
     for name, parameter in network.named_parameters():
         if any(mode.trains(name) for mode in modes):
             decays = config.decay_all or parameter.ndim > 1  # not LayerNorms, biases and scalars
-            peak = None if name.startswith("body.") else config.head_lr
+            peak = config.head_lr if name.startswith("tasks.") else None
             groups.setdefault((rate_factor(name, config, layers), peak, decays), []).append(parameter)
     if not groups:
         raise UserError("trainable: nothing is left to train; the body is frozen and the heads have no weights")
@@ -87,10 +86,9 @@ def rate_factor(name: str, config: OptimizerConfig, layers: int) -> float:
     """Return the factor on the phase's learning rate for a parameter."""
     if name.startswith("body.embeddings."):
         return config.layer_decay**layers
-    layer = re.match(r"body\.layers\.(\d+)\.", name)
-    if layer is None:  # heads, and the pooler on top of the last layer
+    k = layer_of(name)
+    if k is None:  # heads, and the pooler on top of the last layer
         return 1.0
-    k = int(layer[1])
     own = config.layer_factors[k] if config.layer_factors is not None else 1.0
     return float(own * config.layer_decay ** (layers - 1 - k))
 

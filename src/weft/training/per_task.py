@@ -1,4 +1,4 @@
-"""Per-task gradients on the shared body, in a flat buffer."""
+"""Per-task gradients on the shared parameters, in a flat buffer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from weft.bodies.lookup import TokenTable, UsedRows
 from weft.surgery.base import Surgery
-from weft.tasks.network import Network
+from weft.tasks.network import Network, layer_of
 from weft.training.distributed import SOLO, Processes
 
 
@@ -26,12 +26,14 @@ class Conflicts:
 
 
 class ApartGradients:
-    """Per-task gradients of a window: one row per task, with its gradient on every trainable body parameter.
+    """Per-task gradients of a window: one row per task, with its gradient on every trainable shared parameter.
+
+    Shared parameters are those of the body and of an adapter that all tasks share.
 
     The rows are in one buffer that is reused in every step. The token table, half of a small body's parameters, has no
     columns in it if it keeps its gradient: for each task only the rows of the tokens in its texts are stored.
 
-    Gradients of the heads stay in `.grad`, because they are not combined. A parameter outside the body that several
+    Gradients of heads and of per-task adapters stay in `.grad`, because they are not combined. A head that several
     tasks share gets the sum of their gradients.
     """
 
@@ -105,7 +107,8 @@ class ApartGradients:
         layers = None
         if by_layer:
             by_part = {part: self._products(where) for part, where in self._parts().items()}
-            by_part["embeddings"] = by_part["embeddings"] + self._token_products()
+            if self._tokens:
+                by_part["embeddings"] = by_part["embeddings"] + self._token_products()
             layers = {part: cosines(products, self.tasks) for part, products in by_part.items()}
         return Conflicts(dict(zip(self.tasks, norms, strict=True)), cosines(gramian, self.tasks), layers)
 
@@ -146,25 +149,32 @@ class ApartGradients:
         return self._table().keeps_gradient and self._table().weight.requires_grad
 
     def _columns(self) -> list[tuple[str, nn.Parameter]]:
-        """Return the trainable body parameters that have columns in the buffer."""
+        """Return the trainable shared parameters that have columns in the buffer, part by part."""
         apart = self._table().weight if self._has_rows() else None
-        return [(name, p) for name, p in self.network.body.named_parameters() if p.requires_grad and p is not apart]
+        found = [(name, p) for name, p in self.network.shared_parameters() if p.requires_grad and p is not apart]
+        order = {part: number for number, part in enumerate(dict.fromkeys(_part(name) for name, _ in found))}
+        return sorted(found, key=lambda column: order[_part(column[0])])
 
     def _parts(self) -> dict[str, slice]:
-        """embeddings, layers.0, layers.1, ..., pooler -> their columns"""
+        """embeddings, layers.0, layers.1, ..., pooler -> their columns; a layer includes its adapter"""
         parts: dict[str, slice] = {}
         start = 0
         for name, parameter in self._columns():
-            part = ".".join(name.split(".")[:2]) if name.startswith("layers.") else name.split(".")[0]
+            part = _part(name)
             end = start + parameter.numel()
             parts[part] = slice(parts[part].start if part in parts else start, end)
             start = end
         return parts
 
     def _factor(self, task: str, name: str) -> float:
-        if not name.startswith("layers."):
-            return 1.0
-        return self.factors.get(task, {}).get(int(name.split(".")[1]), 1.0)
+        layer = layer_of(name)
+        return 1.0 if layer is None else self.factors.get(task, {}).get(layer, 1.0)
+
+
+def _part(name: str) -> str:
+    """Return the part of the body that a shared parameter belongs to; `adapter` for modules that its layers share."""
+    layer = layer_of(name)
+    return f"layers.{layer}" if layer is not None else name.split(".")[1 if name.startswith("body.") else 0]
 
 
 def cosines(gramian: Tensor, tasks: Sequence[str]) -> dict[str, float]:

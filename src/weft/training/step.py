@@ -165,8 +165,9 @@ class Step:
 
     def _over_all_processes(self, totals: Totals) -> None:
         """Sum losses, tokens and gradients over processes; per-task gradients on the body are summed already."""
-        module: nn.Module = self.network.tasks if self.methods.keep_apart else self.network
-        self.processes.sum_gradients([p for p in module.parameters() if p.requires_grad])
+        apart = self.methods.keep_apart
+        named = self.network.task_parameters() if apart else list(self.network.named_parameters())
+        self.processes.sum_gradients([p for _, p in named if p.requires_grad])
         tokens = totals.losses.new_tensor([totals.tokens], dtype=torch.float64)
         numbers = torch.cat([totals.losses.double(), totals.terms.double(), tokens])
         self.processes.sum(numbers)
@@ -185,15 +186,12 @@ class Step:
     def _backward(self, window: Window, parts: list[Part], who: str, slopes: Tensor, totals: Totals) -> None:
         """Run one forward and backward pass; add its losses, terms and tokens to `totals`."""
         batches = [self.ahead.batch(window.step, part) for part in parts]
-        distinct = DistinctTexts.of([batch.texts for batch in batches]).to(self.device)
+        distinct = self.network.distinct(batches).to(self.device)
         batches = [batch.to(self.device) for batch in batches]
         place: Place = (window.step, parts[0].micro, who, *self.processes.own)
         with self._autocast():
             embedded, outputs = self._forward(self.network, distinct, batches, place)
-            losses = [
-                self.network.task(batch.task).losses(output, batch.target, batch.words)
-                for batch, output in zip(batches, outputs, strict=True)
-            ]
+            losses = [self._losses(window, *one) for one in zip(parts, batches, outputs, strict=True)]
             terms = []
             if self._is_regularized(parts):
                 terms.append(self._regularize(batches[0], distinct, place, embedded, outputs[0]))
@@ -206,6 +204,33 @@ class Step:
         totals.losses += shares.detach()
         totals.terms += extra.detach()
         totals.tokens += len(distinct.encoded.ids)
+
+    def _losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:
+        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers.
+
+        A row without a label has no label loss.
+        """
+        distillation = self.methods.distillation
+        losses = self._label_losses(window, part, batch, output)
+        if batch.labelled is not None:
+            losses = losses * batch.labelled
+        if distillation is None or batch.teacher is None:
+            return losses
+        weight = distillation.weight(window.step)
+        taught = self.network.task(batch.task).imitation(output, batch.teacher, distillation.temperature)
+        return (1 - weight) * losses + weight * taught
+
+    def _label_losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:
+        """[n] label loss of each row of this process. A loss that gathers sees the rows of all processes.
+
+        A batch with fewer rows than processes is not gathered: some processes have no row of it and do not take part.
+        """
+        task = self.network.task(part.task)
+        if not task.loss.gathers or window.rows_of(part.task, part.micro) < self.processes.count:
+            return task.losses(output, batch.target, batch.words)
+        outputs, own = self.processes.gather(output)
+        targets, _ = self.processes.gather(batch.target)
+        return task.losses(outputs, targets)[own]
 
     def _forward(
         self, network: Network, distinct: DistinctTexts, batches: list[Batch], place: Place

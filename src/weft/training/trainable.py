@@ -1,4 +1,4 @@
-"""Trainable parameters: all, only the heads, or selected layers."""
+"""Trainable parameters: all, only heads and adapters, or selected layers."""
 
 import re
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from weft.tasks.network import Network
 
 
 class FullConfig(Config):
-    """Train the body and the heads."""
+    """Train everything: the body, the heads and adapters."""
 
     name: Literal["full"] = "full"
     embeddings: bool = True
@@ -25,19 +25,21 @@ class FullConfig(Config):
 
 
 class FrozenConfig(Config):
-    """Train only the heads; the body is frozen."""
+    """Train only the heads and, if the recipe has one, the adapter; the body is frozen."""
 
     name: Literal["frozen"] = "frozen"
+    adapters: bool = True
+    """Whether to train the adapters."""
 
     def trains(self, parameter: str) -> bool:
-        return not parameter.startswith("body.")
+        return not parameter.startswith("body.") and (self.adapters or not parameter.startswith("adapter"))
 
     def check(self, layers: int) -> None:
         """Accept any number of layers."""
 
 
 class LayersConfig(Config):
-    """Train selected layers, counted from 0, and the heads; the rest of the body, including the pooler, is frozen."""
+    """Train selected layers, counted from 0, heads and adapters; the rest of the body, with its pooler, is frozen."""
 
     name: Literal["layers"] = "layers"
     layers: tuple[int, ...] = Field(min_length=1)

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
-from weft.data.config import DataConfig
+from weft.data.config import PRESETS, DataConfig
+from weft.data.task_files import locate
 
 
 def test_columns_by_number() -> None:
@@ -30,3 +33,12 @@ def test_encodings(encoding: str) -> None:
 def test_what_is_rejected(content: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         DataConfig.model_validate(content)
+
+
+def test_a_preset_may_name_a_file_in_a_folder_of_the_data() -> None:
+    """Also in a resolved recipe, whose paths are those of another machine."""
+    data = PRESETS["sst-phrases"]
+    resolved = data.model_copy(update={"train": "/elsewhere/more/sst-phrases-train.tsv"})
+    for config in (data, resolved):
+        assert locate(config, "train", "t", Path(), Path("d")) == Path("d/more/sst-phrases-train.tsv")
+    assert locate(resolved, "train", "t", Path(), None) == Path("/elsewhere/more/sst-phrases-train.tsv")

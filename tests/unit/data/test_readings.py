@@ -19,13 +19,13 @@ def ids(*numbers: int) -> np.ndarray:
 def test_single_bi_and_cross() -> None:
     first, second = ids(7, 8), ids(9)
     alone = Reader("single", BERT, 10).sequences(first, None)
-    assert [s.tolist() for s, *_ in alone] == [[CLS, 7, 8, SEP]]
+    assert [s.ids.tolist() for s in alone] == [[CLS, 7, 8, SEP]]
     both = Reader("bi", BERT, 10).sequences(first, second)
-    assert [s.tolist() for s, *_ in both] == [[CLS, 7, 8, SEP], [CLS, 9, SEP]]
-    ((together, of_second, _),) = Reader("cross", BERT, 10).sequences(first, second)
+    assert [s.ids.tolist() for s in both] == [[CLS, 7, 8, SEP], [CLS, 9, SEP]]
+    ((together, of_second, *_),) = Reader("cross", BERT, 10).sequences(first, second)
     assert together.tolist() == [CLS, 7, 8, SEP, 9, SEP]
     assert of_second == 2
-    ((run_on, of_second, _),) = Reader("concat", BERT, 10).sequences(first, second)
+    ((run_on, of_second, *_),) = Reader("concat", BERT, 10).sequences(first, second)
     assert run_on.tolist() == [CLS, 7, 8, 9, SEP]
     assert of_second == 0
     ((cut, *_),) = Reader("concat", BERT, 8).sequences(ids(*range(10, 19)), second)
@@ -51,7 +51,7 @@ def test_cross_cuts_as_the_tokenizers_library_does(first: int, second: int, max_
     expected = _LIBRARY.encode(a, b)
     _LIBRARY.no_truncation()
     parts = [np.array(_LIBRARY.encode(text, add_special_tokens=False).ids, dtype=np.int32) for text in (a, b)]
-    ((sequence, of_second, _),) = Reader("cross", BERT, max_length).sequences(*parts)
+    ((sequence, of_second, *_),) = Reader("cross", BERT, max_length).sequences(*parts)
     assert sequence.tolist() == expected.ids
     assert of_second == sum(expected.type_ids)
 
@@ -71,9 +71,9 @@ def test_lengths_are_known_without_building_sequences() -> None:
     for reading in ("single", "bi", "cross", "concat"):
         reader = Reader(reading, BERT, 10)
         own = lengths[: reader.texts]
-        built = [sum(len(s) for s, *_ in reader.sequences(*row)) for row in rows]
+        built = [sum(len(s.ids) for s in reader.sequences(*row)) for row in rows]
         if reading == "single":
-            built = [sum(len(s) for s, *_ in reader.sequences(row[0], None)) for row in rows]
+            built = [sum(len(s.ids) for s in reader.sequences(row[0], None)) for row in rows]
         assert reader.token_counts(own).tolist() == built
     assert Reader("single", BERT, 10).is_cut(lengths[:1]).tolist() == [False, False, True, False]
     assert Reader("cross", BERT, 10).is_cut(lengths).tolist() == [False, True, True, True]

@@ -94,22 +94,22 @@ def test_a_pair_is_compared_on_the_same_rows() -> None:
     targets, second = truth.targets, first.copy()
     wrong = np.flatnonzero(first.argmax(1) != targets)[:25]
     second[wrong] = np.eye(2)[targets[wrong]]
-    found = paired("accuracy", truth, first, second, "x")
+    found = paired("accuracy", (truth, first), (truth, second), "x")
     assert found.value == pytest.approx(25 / 500)
     assert found.is_clear
     assert found.ahead == 1
     assert found.interval is not None
     low, high = stats.binom.ppf([0.025, 0.975], 500, 0.05) / 500  # 25 rows gained, none lost
     assert (found.interval.low, found.interval.high) == pytest.approx((low, high), abs=0.006)
-    same = paired("accuracy", truth, first, first, "x")
+    same = paired("accuracy", (truth, first), (truth, first), "x")
     assert (same.value, same.ahead, same.is_clear) == (0, 0.5, False)
 
 
 def test_less_error_is_better() -> None:
     truth, predictions = example("regression")
     worse = predictions + np.random.default_rng(3).normal(size=ROWS)
-    assert paired("mse", truth, worse, predictions, "x").value > 0
-    assert paired("mse", truth, worse, predictions, "x").ahead > 0.9
+    assert paired("mse", (truth, worse), (truth, predictions), "x").value > 0
+    assert paired("mse", (truth, worse), (truth, predictions), "x").ahead > 0.9
 
 
 def test_an_overall_score_counts_a_correlation_by_half_of_one_and_it() -> None:

@@ -1,11 +1,11 @@
-"""Temperatures, reliability and thresholds on data whose answer is known."""
+"""Temperatures and reliability on data whose answer is known."""
 
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score
 
-from weft.evaluation.calibration import best_threshold, cross_fitted, fit_temperature, log_loss, reliability
+from weft.evaluation.calibration import cross_fitted, fit_temperature, log_loss, reliability
 from weft.kinds.classification import Classification
 from weft.kinds.multilabel import Multilabel
 
@@ -59,14 +59,3 @@ def test_reliability_counts_every_row() -> None:
     found = reliability(CLASSES, predictions, targets)
     assert found.rows.sum() == 500
     assert (found.rows @ found.right) / 500 == pytest.approx(accuracy_score(targets, predictions.argmax(1)))
-
-
-@pytest.mark.parametrize("by", ["accuracy", "f1"])
-def test_no_threshold_is_better_than_the_best(by: str) -> None:
-    draw = np.random.default_rng(2)
-    targets = draw.integers(0, 2, 80)
-    scores = np.round(np.clip(draw.normal(0.3 + 0.2 * targets, 0.15), 0, 1), 2)
-    measure = accuracy_score if by == "accuracy" else lambda y, p: f1_score(y, p, zero_division=0)
-    found = best_threshold(scores, targets, by)
-    assert measure(targets, scores >= found.value) == pytest.approx(found.score)
-    assert found.score == pytest.approx(max(measure(targets, scores >= t) for t in np.linspace(0, 1.01, 200)))

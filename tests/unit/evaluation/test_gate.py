@@ -20,7 +20,7 @@ def two_classes(rows: int, wrong: int) -> tuple[Truth, Predictions]:
 def judge(wrong_before: int, wrong_after: int, max_drop: float, when: When = "possible", rows: int = 400) -> GatedTask:
     truth, old = two_classes(rows, wrong_before)
     _, new = two_classes(rows, wrong_after)
-    return gated("mood", "accuracy", truth, [old, new], max_drop, when)
+    return gated("mood", "accuracy", (truth, old), (truth, new), max_drop, when)
 
 
 def test_equal_answers_pass_even_without_tolerance() -> None:
@@ -50,7 +50,7 @@ def test_only_an_established_drop_closes_a_gate_for_clear_drops() -> None:
 def test_an_undefined_difference_closes_the_gate() -> None:
     truth = Truth(KINDS["regression"], np.linspace(0, 1, 30), bounds=(0.0, 1.0))
     constant = np.full(30, 0.5)
-    found = gated("near", "pearson", truth, [constant, constant], 0.01, "clear")
+    found = gated("near", "pearson", (truth, constant), (truth, constant), 0.01, "clear")
     assert found.closes
     assert found.low is None
     assert "cannot be computed" in found.sentence(0.01, "clear")

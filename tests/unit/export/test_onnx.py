@@ -62,7 +62,7 @@ def test_the_body_becomes_8_bit_and_the_head_does_not(exported: Path, tmp_path: 
 
 def test_the_comparison_sees_all_lengths(model_folder: Path) -> None:
     model = weft.load(model_folder)
-    lengths = {len(ids) for row in real_rows(model, "sentiment") for ids, _ in row}
+    lengths = {len(sequence.ids) for row in real_rows(model, "sentiment") for sequence in row}
     assert min(lengths) <= 4
     assert max(lengths) == model.config.max_length
 

@@ -11,6 +11,7 @@ from weft.foundation.errors import UserError
 from weft.kinds import KINDS, forms
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import METRICS, choose_metrics, explain, overall, score
+from weft.kinds.ranking import rank_candidates
 from weft.kinds.tags import objects
 from weft.kinds.truth import Truth
 
@@ -195,6 +196,9 @@ def test_every_metric_stays_within_its_range(name: str) -> None:
             rows = [draw.integers(0, 2, 4) for _ in range(30)]
             truth = Truth(KINDS[kind], objects(rows), 2, names=("O", "x"))  # type: ignore[arg-type]
             p = objects([np.c_[np.zeros((4, 2)), draw.integers(0, 2, 4), np.ones(4)] for _ in rows])  # type: ignore[assignment]
+        elif kind == "matches":
+            pairs = np.stack([draw.integers(0, 20, 30), draw.integers(20, 40, 30)], axis=1)
+            truth, p = Truth(KINDS[kind], pairs), rank_candidates(*draw.random((2, 30, 4), np.float32), pairs)
         else:
             truth, p = Truth(KINDS[kind], draw.integers(0, 2, 30), 2, positive=0), draw.dirichlet(np.ones(2), 30)
         assert low <= metric.compute(truth, p) <= high

@@ -79,15 +79,17 @@ def test_the_majority_answer_and_a_constant_one() -> None:
     truth = Truth.of(LABELS, objects([np.array([0, 0, 1]), np.array([0])]))  # type: ignore[arg-type]
     answers = TAGS.majority(truth)
     assert [row[:, 2].tolist() for row in answers] == [[0, 0, 0], [0]]
-    assert TAGS.constant_answer(LABELS, answers, truth.targets) == "O"
+    assert TAGS.constant_answer(LABELS, TAGS.decide(answers), truth.targets) == "O"
 
 
 def test_recipes_that_make_no_sense() -> None:
     plain = {"reading": "single", "keeps_words": True, "masks": False, "words": None, "subwords": None}
+    plain |= {"long_texts": "truncate"}
     for change, found in (
         ({"reading": "cross"}, "`reading` is 'cross'"),
         ({"keeps_words": False}, "`pooling` makes one vector"),
         ({"masks": True}, "`data.mask` changes the characters"),
+        ({"long_texts": "windows"}, '`long_texts` is "windows"'),
     ):
         with pytest.raises(ValueError, match=found):
             TAGS.check_words(**plain | change)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.exported import write_model
-from tests.tiny import recipe_content
+from tests.tiny import recipe_content, write_rows
 from weft.build import assemble
 from weft.foundation.errors import UserError
 from weft.foundation.values import Part, Window
@@ -40,6 +40,22 @@ def one_task_alone(tiny: Path, **changes: Any) -> dict[str, Any]:
 def test_a_plain_recipe_has_no_notes(tiny: Path) -> None:
     assert notes_of(content_of(tiny)) == []
     assert notes_of(content_of(tiny), steps=12) == []
+
+
+def test_loss_scales_are_noted_where_tasks_share_steps(tiny: Path, tmp_path: Path) -> None:
+    """Numbers from 0 to 50 that are not scaled have a variance far above the entropy of two classes."""
+    file = str(
+        write_rows(
+            tmp_path / "far.tsv", [{"a": f"a cat {i}", "b": f"a dog {i}", "sim": 50 * (i % 2)} for i in range(8)]
+        )
+    )
+    content = content_of(tiny)
+    data = {"train": file, "dev": file, "text": "a", "text2": "b", "label": "sim"}
+    content["tasks"]["similarity"] |= {"scale": False, "data": data}
+    (note,) = notes_of(content)
+    assert note.startswith("the tasks' losses differ in scale by more than 10")
+    assert notes_of(content | {"schedule": "alternating"}) == []
+    assert notes_of(content | {"weighting": "normalized"}) == []
 
 
 def test_a_fresh_head_that_gets_no_batch_is_untrained(tiny: Path) -> None:

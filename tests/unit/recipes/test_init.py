@@ -125,6 +125,24 @@ def test_names_of_tasks_are_each_given_once(tmp_path: Path) -> None:
     assert list(proposal(path).tasks) == ["a-label", "a-label-2"]
 
 
+def test_two_texts_without_a_label_are_matches(tmp_path: Path) -> None:
+    lines = [f"{text}\tonce more {text}" for text, _ in rows(1)]
+    (task,) = proposal(write(tmp_path / "a.tsv", "question\tquestion2", lines)).tasks.values()
+    assert (task.kind, task.reading, task.data.text, task.data.text2) == ("matches", "bi", "question", "question2")
+    assert task.data.label == ()
+    assert "every row is taken for a match" in task.data.doubts[0]
+
+
+def test_several_files_take_turns(tmp_path: Path) -> None:
+    """Tasks of different files have steps of their own; those of one file share rows and steps."""
+    one, two = (
+        write(tmp_path / f"{name}.tsv", "text\tlabel", [f"{text}\t{mood}" for text, mood in rows(1)]) for name in "ab"
+    )
+    assert proposal(one, two).schedule.name == "alternating"
+    assert proposal(one).schedule.name == "batch-round-robin"
+    assert proposal(one).optimizer.head_lr == 1e-3
+
+
 def test_several_labels_with_blanks_are_one_source(tmp_path: Path) -> None:
     """Blank labels are not asked; they are no bad rows, which all tasks of a file skip alike."""
     lines = [

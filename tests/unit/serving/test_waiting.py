@@ -22,7 +22,7 @@ REQUESTS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_s
 """for each request the lengths of its rows"""
 
 
-def rows(lengths: list[int], number: int = 0) -> list[list[tuple[Any, int]]]:
+def rows(lengths: list[int], number: int = 0) -> list[list[TokenSequence]]:
     """Rows of one sequence; what stands in it tells where it came from."""
     return [[TokenSequence(np.full(length, 1000 * number + i))] for i, length in enumerate(lengths)]
 
@@ -45,7 +45,9 @@ def test_pieces_are_the_request_again(lengths: list[int], limit: int) -> None:
 def test_tokens_are_counted_once_for_a_text_that_several_tasks_read() -> None:
     one, two = TokenSequence(np.arange(5)), TokenSequence(np.arange(7))
     assert row_tokens([Ask("mood", [[one]]), Ask("near", [[one, two]])]) == [12]
-    assert row_tokens([Ask("mood", [[one]]), Ask("cross", [[(np.arange(5), 3)]])]) == [10]  # another segment
+    assert row_tokens([Ask("mood", [[one]]), Ask("cross", [[TokenSequence(np.arange(5), 3)]])]) == [
+        10
+    ]  # another segment
 
 
 def fill(waiting: Waiting, requests: list[list[int]], loop: asyncio.AbstractEventLoop) -> list[QueuedJob]:
@@ -118,7 +120,7 @@ class Mirror:
         self.poison: int | None = None
 
     def together(self, asks: list[Ask]) -> list[Any]:
-        sequences = [ids for one in asks for row in one.rows for ids, *_ in row]
+        sequences = [sequence.ids for one in asks for row in one.rows for sequence in row]
         if any(ids[0] == self.poison for ids in sequences):
             raise ZeroDivisionError
         self.passes.append(sum(map(len, sequences)))

@@ -62,7 +62,7 @@ def test_models_together_score_as_each_alone(metric: str) -> None:
     else:
         truth = Truth(KINDS["ordinal"], draw.integers(0, 4, 60), 4)
         models = [draw.dirichlet(np.ones(4), 60) for _ in range(2)]
-    found = resampled_together(metric, truth, models, "t")
+    found = resampled_together(metric, [(truth, own) for own in models], "t")
     for i, own in enumerate(models):
         np.testing.assert_allclose(found[:, i], resampled([metric], truth, own, "t")[metric], atol=1e-9)
 

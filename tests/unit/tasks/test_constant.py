@@ -8,6 +8,7 @@ from weft.losses import LossConfig
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
+from weft.losses.in_batch_negatives import InBatchNegativesConfig
 from weft.losses.mse import MeanSquaredErrorConfig
 from weft.nn.heads.base import Bounds
 from weft.tasks.constant import constant_loss, scale_notes
@@ -36,14 +37,14 @@ def test_it_is_entropy_or_variance(
     config: LossConfig, labels: Labels, targets: np.ndarray, bounds: Bounds, expected: float
 ) -> None:
     loss = config.build(labels, "task", bounds)
-    assert constant_loss(loss, targets, bounds) == pytest.approx(expected, rel=1e-4)
+    assert constant_loss(loss, targets, bounds, 16) == pytest.approx(expected, rel=1e-4)
 
 
 def test_rows_of_several_labels() -> None:
     loss = BinaryCrossEntropyConfig().build(Labels("multilabel", ("x", "y")), "task", None)
     targets = np.zeros((10, 2), dtype=np.float32)
     targets[:3, 0] = targets[:5, 1] = 1
-    assert constant_loss(loss, targets, None) == pytest.approx((COIN + np.log(2)) / 2, rel=1e-4)
+    assert constant_loss(loss, targets, None, 16) == pytest.approx((COIN + np.log(2)) / 2, rel=1e-4)
 
 
 def test_scales_that_differ_by_ten_are_noted() -> None:
@@ -51,3 +52,10 @@ def test_scales_that_differ_by_ten_are_noted() -> None:
     (note,) = scale_notes({"a": 1.6, "b": 0.08, "c": 100.0}, ["c"])
     assert note.startswith("the tasks' losses differ in scale by more than 10 (of a constant prediction: a 1.6, b 0.08")
     assert scale_notes({"a": 1.6, "b": 0.08}, ["b"]) == []
+
+
+def test_a_loss_that_sees_the_batch_gets_one_batch() -> None:
+    """Equal vectors give every candidate of the batch the same share."""
+    pairs = np.arange(80).reshape(40, 2)
+    loss = InBatchNegativesConfig().build(Labels("matches"), "t", (-1.0, 1.0))
+    assert constant_loss(loss, pairs, (-1.0, 1.0), 8) == pytest.approx(np.log(8))

@@ -1,15 +1,17 @@
 """The checks accept components that keep their contract, and say what another one breaks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import pytest
 import torch
 from pydantic import ConfigDict
-from torch import Tensor
+from torch import Tensor, nn
 
 from tests import own_parts as own
 from weft import testing
+from weft.bodies.adapters.base import Adapter
+from weft.bodies.shape import BodyShape
 from weft.foundation.values import Encoded
 from weft.kinds.labels import Labels
 from weft.losses.base import LossOptions
@@ -28,6 +30,7 @@ CHECKS: list[tuple[Callable[[Any], None], Any]] = [
     (testing.check_surgery, own.NormalizedGradientsConfig()),
     (testing.check_regularizer, own.ConsistencyConfig()),
     (testing.check_penalty, own.AnchorConfig()),
+    (testing.check_adapter, own.GainConfig()),
 ]
 
 
@@ -158,6 +161,26 @@ class ForgetfulConfig(own.AnchorConfig):
         return Forgetful(self.weight)
 
 
+class SuddenConfig(own.GainConfig):
+    def build(self, shape: BodyShape, layers: Sequence[nn.Module]) -> Adapter:
+        adapter = super().build(shape, layers)
+        for parameter in adapter.parameters():
+            nn.init.ones_(parameter)
+        return adapter
+
+
+class Boastful(Adapter):
+    can_merge = True
+
+    def merge(self, layers: Sequence[nn.Module]) -> None:
+        """Leave the body as it is."""
+
+
+class BoastfulConfig(own.GainConfig):
+    def build(self, shape: BodyShape, layers: Sequence[nn.Module]) -> Adapter:
+        return Boastful([own.GainLayer(shape.inner) for _ in layers])
+
+
 @pytest.mark.parametrize(
     ("check", "config", "message"),
     [
@@ -173,6 +196,8 @@ class ForgetfulConfig(own.AnchorConfig):
         (testing.check_surgery, FirstAloneConfig(), "depends on the order of tasks"),
         (testing.check_regularizer, WholeBatchConfig(), "expected one term per row"),
         (testing.check_penalty, ForgetfulConfig(), "differs after the state was saved and loaded"),
+        (testing.check_adapter, SuddenConfig(), "a new adapter changes the output of the body"),
+        (testing.check_adapter, BoastfulConfig(), "differs after it was merged"),
     ],
 )
 def test_components_that_break_it(check: Callable[[Any], None], config: Any, message: str) -> None:

@@ -87,7 +87,7 @@ def test_the_report_has_raw_losses_norm_and_tokens(tiny: Path) -> None:
     assert list(report.losses) == ["sentiment", "paraphrase", "similarity"]
     assert report.losses["sentiment"] == pytest.approx(0.69, abs=0.2)
     expected = sum(
-        sum(len(ids) for ids, *_ in step.ahead.datasets[part.task].sequences(int(row)))
+        sum(len(sequence.ids) for sequence in step.ahead.datasets[part.task].sequences(int(row)))
         for part in window.parts
         for row in part.rows
     )

@@ -93,7 +93,7 @@ class BulkJob:
         for name, new in zip(facts.kept.names, schema.names, strict=False):
             if self.work.keep != () and name != new:
                 listener.noted(f"{self.source}: its column {name!r} is called {new!r} in the output")
-        with closing(Parts(self.output, identity | _written(facts))) as parts, _stopping_kindly(parts):
+        with closing(Parts(self.output, identity | _written(facts))) as parts, stopping_kindly(parts):
             self._answer(texts, facts, parts, executor, listener)
             texts.require_unchanged()  # a file that grew would have rows without a prediction
             parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
@@ -159,7 +159,7 @@ def _known(manifest: dict[str, Any]) -> Facts | None:
 
 
 @contextmanager
-def _stopping_kindly(parts: Parts) -> Iterator[None]:
+def stopping_kindly(parts: Parts) -> Iterator[None]:
     """On Ctrl-C, SIGTERM or a full disk, raise an error that names the saved parts. They are kept in any case."""
     kept = f"what is answered is kept in {parts.folder}: run the same command to continue"
     try:

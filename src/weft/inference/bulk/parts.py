@@ -6,6 +6,7 @@ time can lock the folder; the kernel releases the lock of a process that dies.
 
 import fcntl
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from weft.foundation.atomic import open_in_place, replacing, require_no_links, s
 from weft.foundation.errors import UserError
 
 MANIFEST = "manifest.json"
+ASIDE = "aside"
 
 
 def parts_folder(output: Path) -> Path:
@@ -72,6 +74,13 @@ class Parts:
                 "move it, or choose another output"
             )
 
+    @property
+    def aside(self) -> Path:
+        """Folder for other files of the same job, deleted together with the parts."""
+        folder = self.folder / ASIDE
+        folder.mkdir(exist_ok=True)
+        return folder
+
     def __contains__(self, number: int) -> bool:
         return self._path(number).exists()
 
@@ -105,5 +114,7 @@ class Parts:
 
     def _clear(self) -> None:
         """Delete all parts, then the manifest, which identifies the remaining parts until the end."""
+        if (self.folder / ASIDE).exists():
+            shutil.rmtree(self.folder / ASIDE)
         for path in [*self.folder.glob("*.part"), self.folder / MANIFEST]:
             path.unlink(missing_ok=True)

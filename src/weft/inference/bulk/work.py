@@ -99,10 +99,14 @@ class Vectors(Work):
     on_empty: OnEmpty | None = None
     """Defaults to the rule of the task."""
     keep: Keep = ()
+    sides: int = 1
+    """number of text columns that are read"""
+    side: int = 0
+    """the column that is embedded, of those"""
 
     def wishes(self, model: Model) -> dict[str, Wish]:
         task = self._task(model)
-        return {task: _wish(model, task, self.on_empty, texts=1)}
+        return {task: _wish(model, task, self.on_empty, texts=self.sides)}
 
     def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:  # noqa: ARG002
         width = model.engine.width(self._task(model))
@@ -110,7 +114,7 @@ class Vectors(Work):
 
     def table(self, model: Model, block: Block) -> pa.Table:
         task = self._task(model)
-        texts: Sequence[str] = block.sides[task][0]
+        texts: Sequence[str] = block.sides[task][self.side]
         vectors = model.embed(texts, task, on_empty=self.on_empty)
         rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
         return pa.table([pa.array(texts, pa.string()), rows], schema=self.schema(model, pa.schema([])))

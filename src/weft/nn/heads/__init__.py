@@ -11,6 +11,7 @@ from weft.nn.heads.difference import DifferenceConfig
 from weft.nn.heads.linear import LinearConfig
 from weft.nn.heads.mlp import HiddenConfig, MlpConfig
 from weft.nn.heads.shared_pair import SharedPairConfig
+from weft.nn.heads.vectors import UnitVectorsConfig
 
 HeadConfig = Annotated[
     LinearConfig
@@ -20,7 +21,8 @@ HeadConfig = Annotated[
     | CosineConfig
     | ReluCosineConfig
     | ScaledCosineConfig
-    | SharedPairConfig,
+    | SharedPairConfig
+    | UnitVectorsConfig,
     Field(discriminator="name"),
     Exchangeable(HeadOptions),
 ]

@@ -44,7 +44,10 @@ class HeadShape:
 
 
 class Head(nn.Module, ABC):
-    """`first` [n, width] and, for a bi reading, `second` [n, width] -> [n, outputs]"""
+    """`first` [n, width] and, for a bi reading, `second` [n, width] -> [n, outputs]
+
+    A head whose config has `gives_vectors` also gets the vectors of hard negatives and returns [n, texts, width].
+    """
 
     def __init__(self, outputs: int) -> None:
         super().__init__()
@@ -60,6 +63,8 @@ class HeadOptions(Component):
 
     bounds: ClassVar[Bounds] = None
     """range of the head's outputs"""
+    gives_vectors: ClassVar[bool] = False
+    """whether the output is a vector for each text of a row, for losses that read vectors"""
 
     @abstractmethod
     def build(self, shape: HeadShape) -> Head:

@@ -92,6 +92,9 @@ def choose_labels(found: Profile, texts: Sequence[str]) -> list[Label]:
     candidates = [column for column in found.columns.values() if column.name not in taken and column.could_be_label]
     if not candidates and tags:
         return tags
+    if not candidates and len(texts) == 2:
+        doubt = "no column looks like a label, so every row is taken for a match: two texts that belong together"
+        return [Label((), "matches", "", "two texts and no label", doubt)]
     if not candidates:
         raise UserError(f"{found.path}: no column looks like a label; the columns are {_quoted(found.columns)}")
     others = [column for column in candidates if not METADATA_WORDS & set(name_words(column.name))] or candidates

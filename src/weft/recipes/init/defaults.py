@@ -4,9 +4,17 @@ BODY = 'body = "packaged:minilm-l6"   # small and quick; any encoder of docs/bod
 OPTIMIZER = [
     "[optimizer]",
     "lr = 5e-5   # a good start for small bodies; 2e-5 for BERT base",
+    "head_lr = 1e-3   # heads start at random and learn faster than the body",
     "weight_decay = 0.01",
     "warmup = 10",
     "clip = 1.0",
+]
+
+
+SCHEDULE = [
+    "[schedule]",
+    'name = "alternating"   # one file per step, in turns: unlike tasks that share a step move the body less for each',
+    "",
 ]
 
 
@@ -21,9 +29,14 @@ def run_settings(fewest_rows: int) -> list[str]:
     ]
 
 
-def task_settings(*, pair: bool, pooled: bool = True) -> list[str]:
-    """Keys of one task, of one text or two; `pooled` is false for labels of words."""
+def task_settings(*, pair: bool, fixed: str | None, pooled: bool) -> list[str]:
+    """Keys of one task, of one text or two.
+
+    `fixed` is the only reading that its kind supports; `pooled` is false for labels of words.
+    """
     reading = 'reading = "cross"   # both texts in one sequence: the most accurate; "bi" encodes each once'
+    if fixed is not None:
+        reading = f'reading = "{fixed}"   # the only reading of this kind'
     return [*([reading] if pair else []), *(['pooling = "mean"'] if pooled else []), "batch_size = 16"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS
 from weft.recipes.init.choices import Label, TextColumns, choose_kind, choose_labels, choose_texts
-from weft.recipes.init.defaults import OPTIMIZER, dev_fraction, run_settings, task_settings
+from weft.recipes.init.defaults import OPTIMIZER, SCHEDULE, dev_fraction, run_settings, task_settings
 from weft.recipes.init.profile import Profile, guess_encoding, profile
 
 TRAIN_WORDS, DEV_WORDS, TEST_WORDS = ("train", "training"), ("dev", "valid", "validation", "val"), ("test",)
@@ -37,7 +37,8 @@ def propose(files: Sequence[Path], out: Path, ask: Ask) -> str:
         *run_settings(min(rows)),
         "",
     ]
-    return "\n".join([*head, *blocks, *OPTIMIZER]) + "\n"
+    schedule = SCHEDULE if len(rows) > 1 else []
+    return "\n".join([*head, *blocks, *schedule, *OPTIMIZER]) + "\n"
 
 
 def _encoding_doubt(path: Path, encoding: str) -> str:
@@ -148,8 +149,11 @@ def _task(
     bad: list[str],
 ) -> str:
     lines = [f"[tasks.{task}]", f'kind = "{label.kind}"   {_comment(label.why_kind)}']
-    pooled = KINDS[label.kind].word_split(None) is None
-    lines += [*task_settings(pair=len(texts.columns) == 2, pooled=pooled), "", f"[tasks.{task}.data]"]
+    defaults = KINDS[label.kind].defaults
+    settings = task_settings(
+        pair=len(texts.columns) == 2, fixed=defaults.get("reading"), pooled="pooling" not in defaults
+    )
+    lines += [*settings, "", f"[tasks.{task}.data]"]
     lines += [f"{split} = {_toml(_relative(path, base))}" for split, path in splits.items()]
     if "dev" not in splits:
         lines.append(dev_fraction(found.rows))
@@ -161,8 +165,9 @@ def _task(
     for key, column in zip(("text", "text2"), texts.columns, strict=False):
         lines.append(f"{key} = {_toml(names[column])}" + (f"   {_comment(texts.why)}" if key == "text" else ""))
     columns = [names[column] for column in label.columns]
-    lines.append(f"label = {_toml(columns if len(columns) > 1 else columns[0])}   {_comment(label.why)}")
-    lines += [*bad, *_blank_labels(found, label)]
+    if columns:
+        lines.append(f"label = {_toml(columns if len(columns) > 1 else columns[0])}   {_comment(label.why)}")
+    lines += [*bad, *(_blank_labels(found, label) if columns else [])]
     if doubts:
         lines += ["doubts = [   # `weft check` repeats these; delete each one when it is resolved"]
         lines += [*(f"    {_toml(doubt)}," for doubt in doubts), "]"]

@@ -25,14 +25,21 @@ class ClassificationSection(ProbabilitySection):
 
     def curves(self, task: TaskRun) -> list[BinaryCut]:
         """Return one curve for two classes, else one curve per class (one vs. rest)."""
-        p, y = task.predictions, task.targets
         if len(task.names) == 2:
-            return [BinaryCut(task.names[task.one], p[:, task.one], y == task.one)]
+            return self.decisions(task)
         return self.several_curves(task)
+
+    def decisions(self, task: TaskRun) -> list[BinaryCut]:
+        """Return the decision for the positive one of two classes."""
+        if len(task.names) != 2:
+            return []
+        p, chosen = task.predictions, task.kind.decide(task.predictions, task.thresholds)
+        return [BinaryCut(task.names[task.one], p[:, task.one], task.targets == task.one, chosen == task.one)]
 
     def several_curves(self, task: TaskRun) -> list[BinaryCut]:
         """Return the curves for more than two classes."""
-        return [BinaryCut(name, task.predictions[:, i], task.targets == i) for i, name in enumerate(task.names)]
+        p, y, chosen = task.predictions, task.targets, task.chosen
+        return [BinaryCut(name, p[:, i], y == i, chosen == i) for i, name in enumerate(task.names)]
 
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
         return [(name, task.targets == i) for i, name in enumerate(task.names)]
@@ -60,7 +67,8 @@ class ClassificationSection(ProbabilitySection):
         return [(f"“{task.names[i]}” predicted as “{task.names[j]}”", (y == i) & (chosen == j)) for i, j in common]
 
     def confidence(self, task: TaskRun) -> NDArray[np.float64]:
-        sure: NDArray[np.float64] = task.predictions.max(axis=1)
+        """Return the probability of the predicted class."""
+        sure: NDArray[np.float64] = task.predictions[np.arange(len(task.chosen)), task.chosen]
         return sure
 
     def doubtful(self, task: TaskRun) -> Which:
@@ -70,11 +78,11 @@ class ClassificationSection(ProbabilitySection):
         """
         p, right = task.predictions, task.chosen == task.targets
         by_class = np.array([surest(p[right & (task.targets == i), i]) for i in range(p.shape[1])])
-        return np.asarray(~right & (p.max(axis=1) >= by_class[task.chosen]))
+        return np.asarray(~right & (self.confidence(task) >= by_class[task.chosen]))
 
     def remark(self, task: TaskRun, row: int) -> str:
         true = 1 - float(self.errors(task)[row])
-        return f"p {digits(float(task.predictions[row].max()), 2)}, true class {digits(true, 2)}"
+        return f"p {digits(float(self.confidence(task)[row]), 2)}, true class {digits(true, 2)}"
 
 
 SECTION = ClassificationSection()

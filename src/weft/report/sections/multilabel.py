@@ -14,8 +14,17 @@ from weft.runs.reader import TaskRun
 
 class MultilabelSection(ProbabilitySection):
     def curves(self, task: TaskRun) -> list[BinaryCut]:
-        p, y = task.predictions, task.targets
-        return [BinaryCut(name, p[:, i], y[:, i] > 0.5) for i, name in enumerate(task.names)]
+        p, yes = task.predictions, task.targets > 0.5
+        chosen = task.kind.decide(p, task.thresholds) > 0
+        return [BinaryCut(name, p[:, i], yes[:, i], chosen[:, i]) for i, name in enumerate(task.names)]
+
+    def decisions(self, task: TaskRun) -> list[BinaryCut]:
+        """Return all labels together, then each label."""
+        each = self.curves(task)
+        scores, true, chosen = (
+            np.concatenate(own) for own in zip(*((cut.scores, cut.true, cut.chosen) for cut in each), strict=True)
+        )
+        return [BinaryCut("all labels (micro)", scores, true, chosen), *each]
 
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:
         """Group rows by their first label."""

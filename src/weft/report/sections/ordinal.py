@@ -20,9 +20,9 @@ class OrdinalSection(ClassificationSection):
 
     def several_curves(self, task: TaskRun) -> list[BinaryCut]:
         """Return one curve per cut between classes."""
-        p, y = task.predictions, task.targets
+        p, y, chosen = task.predictions, task.targets, task.chosen
         above = [f"{name} or above" for name in task.names[1:-1]] + [task.names[-1]]
-        return [BinaryCut(name, p[:, i:].sum(axis=1), y >= i) for i, name in enumerate(above, start=1)]
+        return [BinaryCut(name, p[:, i:].sum(axis=1), y >= i, chosen >= i) for i, name in enumerate(above, start=1)]
 
     def labelled(self, task: TaskRun) -> list[Labelled]:
         """Return the classes in colours of the ordered scale."""

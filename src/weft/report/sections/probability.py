@@ -11,10 +11,10 @@ from weft.evaluation.calibration import cross_fitted, fit_temperature, reliabili
 from weft.kinds.counted import Confusion
 from weft.kinds.probability import ProbabilityKind
 from weft.report.chart import Chart, Colour
-from weft.report.classes import BinaryCut, ClassFindings, Ordered, Thresholds, class_rows, roc
+from weft.report.classes import BinaryCut, ClassFindings, Ordered, Thresholds, class_rows, precision_recall, roc, tuning
 from weft.report.sections.base import MistakeCase, Section, Which
 from weft.report.tables import plain_table
-from weft.report.task_charts import Labelled, calibration_chart, confusion_charts, roc_chart
+from weft.report.task_charts import Labelled, calibration_chart, confusion_charts, precision_recall_chart, roc_chart
 from weft.runs.reader import TaskRun
 
 PLACES = 6
@@ -35,6 +35,8 @@ class ProbabilitySection(Section):
             confusion=self.confusion(task),
             rows=class_rows(task),
             rocs=[roc(curve) for curve in self.curves(task) if 0 < curve.true.sum() < len(curve.true)],
+            precision_recall=[precision_recall(curve) for curve in self.decisions(task) if curve.true.any()],
+            tuning=tuning(task),
             reliability=reliability(task.kind, task.predictions, task.targets),
             temperature=fit_temperature(task.kind, task.predictions, task.targets),
             error_tempered=reliability(task.kind, tempered, task.targets).error,
@@ -55,10 +57,15 @@ class ProbabilitySection(Section):
     def curves(self, task: TaskRun) -> list[BinaryCut]:
         """Return the binary questions whose ROC curves are drawn."""
 
+    @abstractmethod
+    def decisions(self, task: TaskRun) -> list[BinaryCut]:
+        """Return the binary decisions whose precision-recall curves are drawn."""
+
     def charts(self, task: TaskRun, found: ClassFindings) -> list[Chart]:
         title = self.curves_title if len(found.rocs) > 1 else "ROC"
         confusion = [] if found.confusion is None else confusion_charts(task, found.confusion)
-        return [*confusion, roc_chart(task, found.rocs, title), calibration_chart(task, found.reliability)]
+        curves = [precision_recall_chart(task, found.precision_recall)] if found.precision_recall else []
+        return [*confusion, roc_chart(task, found.rocs, title), *curves, calibration_chart(task, found.reliability)]
 
     @abstractmethod
     def groups(self, task: TaskRun) -> list[tuple[str, Which]]:

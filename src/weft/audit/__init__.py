@@ -1,0 +1,1 @@
+"""Data health: duplicates, contradictions, outliers and probable label errors (`weft check --audit`)."""
