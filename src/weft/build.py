@@ -177,7 +177,7 @@ def assemble(
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
     for name, task in data.items():
-        network.task(name).loss.observe(task.train.targets)
+        network.task(name).loss.observe(task.labels.kind.flat(task.train.targets))
         if task.unlabelled is not None and network.task(name).loss.sees_batch:
             loss = recipe.tasks[name].chosen_loss.name
             raise UserError(
@@ -202,7 +202,7 @@ def assemble(
     constants = {
         name: constant_loss(
             network.task(name).loss,
-            task.train.targets,
+            task.labels.kind.flat(task.train.targets),
             recipe.tasks[name].head.bounds,
             recipe.tasks[name].batch_size,
         )

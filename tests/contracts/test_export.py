@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import weft
-from tests.contracts.registry import variants
+from tests.contracts.registry import of_rows, variants
 from tests.exported import SECONDS, TEXTS, cosines, write_model
 from weft.data.readings import Reading
 from weft.export import Outcome, export
@@ -35,7 +35,7 @@ def all_tasks() -> dict[str, dict[str, Any]]:
     for reading in get_args(Reading):
         start = {"like": "sentiment"} if reading == "single" else {"like": "paraphrase", "reading": reading}
         tasks[f"reading-{reading}"] = start | {"pooling": "pooler"}
-    for name in variants(PoolingConfig):
+    for name in of_rows(PoolingConfig):
         tasks[f"pooling-{name}-bi"] = {"like": "similarity", "pooling": name, "head": "cosine"}
         tasks[f"pooling-{name}-cross"] = {"like": "paraphrase", "pooling": name, "layer": 1}
     tasks["pooling-lstm-both"] = {"like": "similarity", "pooling": {"name": "lstm", "bidirectional": True}}
@@ -47,7 +47,7 @@ def all_tasks() -> dict[str, dict[str, Any]]:
         tasks[f"head-{name}-bi"] = NUMBER | {"head": name} | loss
     for name in ("hidden", "mlp"):
         tasks[f"head-{name}-cross"] = NUMBER | {"reading": "cross", "head": name}
-    for name in variants(LossConfig):
+    for name in of_rows(LossConfig):
         start = LOSSES.get(name, {"like": "paraphrase", "pooling": "pooler"})
         tasks[f"loss-{name}"] = start | {"loss": name}
         if name not in LOSSES:

@@ -73,7 +73,7 @@ def test_readings_are_those_of_the_familys_own_tokenizer(tmp_path: Path, model_t
         reader = Reader(reading, tokenizer.template, MAX_LENGTH)
         for number, text in enumerate(TEXTS):
             pair = reading == "cross"
-            ((ids, of_second, _),) = reader.sequences(encoded[number], encoded[-1 - number] if pair else None)
+            ((ids, of_second, *_),) = reader.sequences(encoded[number], encoded[-1 - number] if pair else None)
             expected = theirs(text, SECONDS[number] if pair else None, truncation=True)
             assert ids.tolist() == expected["input_ids"]
             assert of_second == sum(expected["token_type_ids"])

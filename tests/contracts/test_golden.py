@@ -72,6 +72,8 @@ LOSSES = {
     ),
     # -log(2/3) times the distances 1 and 2 to the power 1.5
     "ordinal-log": (THREE, None, [[0.0, 0.0, 0.0]], [0], [math.log(1.5) * (1 + 2**1.5)], THIRD),
+    # texts of one word: without transitions it is cross-entropy
+    "crf": (Labels("tags", ("O", "x", "y")), None, [[0.0, 0.0, math.log(2)]], [2], [math.log(2)], [[0.25, 0.25, 0.5]]),
     "focal": (THREE, None, [[0.0, 0.0, math.log(2)]], [2], [0.25 * math.log(2)], [[0.25, 0.25, 0.5]]),
     # the train rows are these rows: the classes have frequencies of 1/2, 1/4 and 1/4
     "logit-adjusted": (THREE, None, [[0.0] * 3] * 4, [0, 0, 1, 2], np.log([2.0, 2.0, 4.0, 4.0]).tolist(), THIRD * 4),
@@ -119,6 +121,13 @@ KIND_ROWS = {
         (None, 2, None),
     ),
     "matches": KindRow(PAIRS, ["0 1", "2 1", "0 3", "4 5"], [[0, 1], [2, 1], [0, 3], [4, 5]], 0.25, (None, 0.25, None)),
+    "tags": KindRow(
+        Labels("tags", ("O", "B-city", "I-city", "B-day")),
+        ['["O", "B-city"]', "[]", '["B-day"]', '["B-city", "I-city"]'],
+        [[0, 1], [], [3], [1, 2]],
+        [[0, 3, 1, 0.5], [4, 8, 2, 1.0], [9, 11, 0, 0.75]],  # characters 0 to 3 and 4 to 8 are a city
+        ([{"start": 0, "end": 8, "label": "city", "score": 0.75}], 0.75, None),
+    ),
 }
 
 # pooling: two sequences, [1 2], [3 4], [5 6] and [7 8] -> vectors
@@ -135,6 +144,7 @@ POOLINGS: dict[str, tuple[dict[str, object], list[list[float]]]] = {
     "cls": ({}, [[1, 2], [7, 8]]),
     "mean": ({}, [[3, 4], [7, 8]]),
     "max": ({}, [[5, 6], [7, 8]]),
+    "words": ({}, STATES),
     "attention": ({}, [[3, 4], [7, 8]]),  # with its query at 0 the plain mean
     # the body's pooler below swaps the two numbers and takes a tenth
     "pooler": ({}, [[math.tanh(0.2), math.tanh(0.1)], [math.tanh(0.8), math.tanh(0.7)]]),

@@ -13,7 +13,7 @@ from weft.report.sections.base import Section
 SOURCE = Path(weft.__file__).parent
 OWN = ("kinds", "report/sections")
 """the places that may tell kinds apart"""
-CAPABILITIES = {"has_one_class", "has_numbers", "is_binary", "ProbabilityKind"}
+CAPABILITIES = {"has_one_class", "labels_words", "has_numbers", "is_binary", "ProbabilityKind"}
 """what a kind says of itself; a loss states by these what labels it needs"""
 OTHERS = {
     "bodies/adapters/lora.py": "ndim is of hidden states, packed or padded",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.contracts.registry import variants
+from tests.contracts.registry import of_rows, variants
 from tests.integration.test_distributed import SMART, assert_equal_runs, exact, records
 from tests.integration.test_variants import SINGLE_NUMBER
 from tests.integration.together import train_all, train_together
@@ -38,9 +38,9 @@ NAMES = {
     "adapter": variants(AdapterConfig),
     "penalties": variants(PenaltyConfig),
     "regularizer": variants(RegularizerConfig),
-    "pooling": variants(PoolingConfig),
+    "pooling": of_rows(PoolingConfig),
     "head": variants(HeadConfig),
-    "loss": variants(LossConfig),
+    "loss": of_rows(LossConfig),
 }
 FURTHER: dict[str, dict[str, Any]] = {
     "phases": {"epochs": 2, "phases": [{"epochs": 1, "trainable": "frozen"}, {"epochs": 1}], "surgery": "pcgrad"},

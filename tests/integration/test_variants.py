@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import weft
-from tests.contracts.registry import variants
+from tests.contracts.registry import of_rows, variants
 from tests.tiny import recipe_content, write_recipe
 from weft.data.long_texts import LongTextsConfig
 from weft.losses import LossConfig
@@ -40,7 +40,7 @@ def run(tiny: Path, folder: Path, changes: dict[str, dict[str, Any]], **top: Any
     return model
 
 
-@pytest.mark.parametrize("name", variants(PoolingConfig))
+@pytest.mark.parametrize("name", of_rows(PoolingConfig))
 @pytest.mark.parametrize("layer", [None, 0, "mix"])
 def test_poolings_from_any_layer(tiny: Path, tmp_path: Path, name: str, layer: Any) -> None:
     own = {"pooling": name} if layer is None else {"pooling": name, "layer": layer}
@@ -67,7 +67,7 @@ def test_heads(tiny: Path, tmp_path: Path, name: str) -> None:
     run(tiny, tmp_path, changes)
 
 
-@pytest.mark.parametrize("name", variants(LossConfig))
+@pytest.mark.parametrize("name", of_rows(LossConfig))
 def test_losses(tiny: Path, tmp_path: Path, name: str) -> None:
     if name == "cosine-embedding":
         own = {"reading": "bi", "head": "cosine", "loss": name}

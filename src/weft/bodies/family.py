@@ -80,6 +80,8 @@ class Family:
     keys: ClassVar[dict[str, str]] = SHAPE_KEYS
     has_pooler: ClassVar[bool] = False
     classifier: ClassVar[Classifier | None] = None
+    has_plain_tagger: ClassVar[bool] = True
+    """Whether the token classifier of `transformers` is one linear layer on the last states."""
     masked_head: ClassVar[MaskedHead | None] = None
     """Where checkpoints have the head of masked-language modelling. Without it, `weft pretrain` starts a new head."""
 

@@ -193,6 +193,7 @@ class ModernBert(Family):
     }
     layer_prefix = "layers.{}."
     prefixes = ("model.",)
+    has_plain_tagger = False
     not_body = ("head.", "decoder.", "classifier.", "qa_outputs.")
 
     def read(self, config: Mapping[str, Any], path: Path) -> BodyShape:

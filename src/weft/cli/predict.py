@@ -158,5 +158,8 @@ def _line(answer: dict[str, Any]) -> str:
         return "no answer (the text is empty)"
     if "label" not in answer:
         return f"{answer['score']:.3f}"
+    if "probabilities" not in answer:  # tags
+        spans = (f"{own['label']} {own['start']}-{own['end']} {own['score']:.3f}" for own in answer["label"])
+        return "  ".join(spans) or "no spans"
     others = "  ".join(f"{label} {p:.3f}" for label, p in answer["probabilities"].items())
     return f"{answer['label']}  ({others})"

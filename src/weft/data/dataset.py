@@ -6,15 +6,19 @@ from copy import copy
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from weft.data.config import DataConfig
 from weft.data.files import require_columns
+from weft.data.joined import JoinedFile
 from weft.data.labels import FlagColumns, LabelColumn, TextNumbers
 from weft.data.readings import Reader, TokenSequence, pack
-from weft.data.tokens import JoinedFile, TokenizedFile
+from weft.data.tokens import TokenizedFile
+from weft.data.word_labels import WordLabels
+from weft.data.words import WordTable
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import generator
-from weft.foundation.values import Batch, Rows
+from weft.foundation.values import Batch, Rows, Words
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Predictions, Targets
 
@@ -29,6 +33,8 @@ def label_column(config: DataConfig, file: TokenizedFile) -> LabelColumn:
     if not config.label:
         return TextNumbers(file)
     require_columns(file.source, file.columns, list(config.label_columns))
+    if isinstance(config.label, str) and file.has_words:
+        return WordLabels(file, config.label, config.label_map, config.on_blank, config.text)
     if isinstance(config.label, str):
         return LabelColumn(file, config.label, config.label_map, config.on_blank)
     return FlagColumns(file, config.label, config.label_map, config.on_blank)
@@ -107,8 +113,8 @@ class Dataset:
 
     @property
     def texts_key(self) -> tuple[object, ...]:
-        """Equal for data sets whose files have the same texts, read in the same way."""
-        return self.file.texts_key(self.columns), tuple(self.columns), self.reader
+        """Equal for data sets whose files have the same texts, read in the same way. Words make no difference."""
+        return self.file.texts_key(self.columns), tuple(self.columns), self.reader.without_words()
 
     def sequences(self, row: int) -> list[TokenSequence]:
         return self.sequences_at(int(self.rows[row]))
@@ -116,7 +122,10 @@ class Dataset:
     def sequences_at(self, index: int) -> list[TokenSequence]:
         """Return the sequences of any row of the file."""
         ids = [self.file.ids(column, index) for column in self.columns]
-        return self.reader.sequences(ids[0], *ids[1:])
+        return self.reader.sequences(ids[0], *ids[1:], words=self.file.words(self.columns[0], index))
+
+    def _words(self, row: int) -> WordTable | None:
+        return self.file.words(self.columns[0], int(self.rows[row]))
 
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""
@@ -124,14 +133,27 @@ class Dataset:
         items.sort(key=lambda item: [len(side.ids) for side in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)
         order = np.array([row for _, row in items], dtype=np.int64)
+        words, target = self.targets_of(order)
         return Batch(
             task=self.task,
             rows=order,
             texts=tuple(pack(side) for side in sides),
-            target=torch.from_numpy(self.targets[order]),
+            target=target,
+            words=words,
             teacher=None if self.teacher is None else torch.from_numpy(self.teacher(order)),
             labelled=None if self.labelled is None else torch.from_numpy(self.labelled[order]),
         )
+
+    def targets_of(self, rows: Rows) -> tuple[Words | None, Tensor]:
+        """Return the targets of rows: one per row, or one per trained token of their words, with these."""
+        if self.reader.split is None:
+            return None, torch.from_numpy(self.targets[rows])
+        tokens = [self.reader.trained_tokens(table) for row in rows if (table := self._words(int(row))) is not None]
+        counts = torch.tensor([len(positions) for positions, _ in tokens])
+        positions = torch.from_numpy(np.concatenate([positions for positions, _ in tokens]).astype(np.int64))
+        numbers = np.concatenate([self.targets[row][own] for row, (_, own) in zip(rows, tokens, strict=True)])
+        owners = torch.repeat_interleave(torch.arange(len(rows)), counts)
+        return Words(owners, positions, len(rows)), torch.from_numpy(numbers)
 
     def text_lengths(self) -> list[NDArray[np.int64]]:
         """Return the number of tokens of each text before truncation, one array per column."""
@@ -144,6 +166,13 @@ class Dataset:
     def cut_rows(self) -> int:
         """Return the number of rows that lose tokens because of `max_length`."""
         return int(self.reader.is_cut(self.text_lengths()).sum())
+
+    def unseen_words(self) -> int:
+        """Return the number of words without a token or cut off by `max_length`; they are predicted as outside."""
+        if self.reader.split is None:
+            return 0
+        places = (self.sequences(row)[0].words for row in range(len(self)))
+        return sum(int((words[:, 2] < 0).sum()) for words in places if words is not None)
 
     def texts(self, row: int) -> list[str]:
         return [self.file.text(column, int(self.rows[row])) for column in self.columns]

@@ -8,10 +8,11 @@ from typing import IO, Any, NamedTuple
 
 from weft.data.bounds import BoundedText, parquet_rows, within_memory
 from weft.data.cells import as_text
+from weft.data.conll import conll_texts
 from weft.data.dialect import CONVERT, Dialect, detect, shown, text_encoding
 from weft.data.frames import Frame, Source
 from weft.data.layout import PLAIN, Layout
-from weft.data.opening import ending, explaining, is_delimited
+from weft.data.opening import ending, explaining, is_conll, is_delimited
 from weft.data.problems import Problems
 from weft.data.records import Record, Records, loosely_quoted
 from weft.foundation.errors import UserError
@@ -37,7 +38,9 @@ Choice = Callable[[list[str]], list[str]]
 def read_rows(
     source: Source, problems: Problems, choice: Choice | None = None, layout: Layout = PLAIN
 ) -> Iterator[Row]:
-    """Yield the rows of a csv, tsv, jsonl or parquet file, the first three optionally gzipped, or of a table in memory.
+    """Yield the rows of a csv, tsv, jsonl, conll or parquet file, or of a table in memory.
+
+    All but parquet may be gzipped.
 
     Invalid rows are added to `problems`. For a parquet file, which is columnar, only the columns of `choice` are read.
     """
@@ -68,7 +71,10 @@ def _rows(path: Path, problems: Problems, choice: Choice | None, layout: Layout)
             yield from _delimited(handle, dialect, problems)
     else:
         with BoundedText(path, text_encoding(path, layout.encoding)) as handle:
-            yield from _json_lines(handle, path, problems)
+            if is_conll(path):
+                yield from (Row(line, columns) for line, columns in conll_texts(handle, problems))
+            else:
+                yield from _json_lines(handle, path, problems)
 
 
 def _unusable(row: Row, encoding: str) -> tuple[str, str] | None:

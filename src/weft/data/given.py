@@ -1,11 +1,12 @@
 """Conversion of texts passed in Python: one text, an iterable of texts, or a column or table of any library."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from weft.data.cells import is_missing
 from weft.data.files import SURROGATE
-from weft.data.frames import column_keys, column_of, kind_of
+from weft.data.frames import Source, column_keys, column_of, frame_of, kind_of
 from weft.data.tables import choose_columns
 from weft.foundation.errors import UserError
 
@@ -56,3 +57,8 @@ def _text(value: Any, where: str) -> str:
         raise UserError(f"{where}: is missing ({value}), expected a text; leave the row out, or put a text there")
     hint = "; the second texts of pairs go into texts2" if isinstance(value, list | tuple) else ""
     raise UserError(f"{where}: found {kind_of(value)}, expected a text{hint}")
+
+
+def source_of(given: Given, name: str) -> Source:
+    """Return a path for a file, or a frame for a table. `name` is used in error messages."""
+    return Path(given) if isinstance(given, str | Path) else frame_of(given, name)

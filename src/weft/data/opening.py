@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from weft.data.conll import ENDINGS
 from weft.foundation.errors import UserError
 
 
@@ -27,5 +28,10 @@ def ending(path: Path) -> str:
 
 
 def is_delimited(path: Path) -> bool:
-    """Return whether a file is read as csv or tsv: any file that is neither jsonl nor parquet."""
-    return ending(path) not in (".jsonl", ".parquet")
+    """Return whether a file is read as csv or tsv: any file with no other known ending."""
+    return ending(path) not in (".jsonl", ".parquet") and not is_conll(path)
+
+
+def is_conll(path: Path) -> bool:
+    """Return whether a file has one word per line."""
+    return ending(path) in ENDINGS

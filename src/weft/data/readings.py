@@ -20,9 +20,15 @@ from weft.data.long_texts import LongTextsConfig
 from weft.data.long_texts.base import Ids, Lengths
 from weft.data.long_texts.truncate import TRUNCATE
 from weft.data.template import Template
+from weft.data.words import WordTable
 from weft.foundation.values import Encoded
+from weft.kinds.base import WordSplit
 
 Reading = Literal["single", "bi", "cross", "concat"]
+
+Subwords = Literal["first", "all"]
+WordPlaces = NDArray[np.int64]
+"""[words, 3] first character and end of each word, and the position of its first token, or -1 if it has none."""
 
 
 class TokenSequence(NamedTuple):
@@ -33,10 +39,12 @@ class TokenSequence(NamedTuple):
     """Number of tokens at the end with token type 1."""
     windows: int = 1
     """Number of sequences in `ids`, all of the same length."""
+    words: WordPlaces | None = None
+    """The words of the text, if the labels are of words. They make no difference to the body."""
 
     @property
     def key(self) -> tuple[bytes, int, int]:
-        """Equal for equal sequences."""
+        """Equal for sequences that are equal to the body."""
         return self.ids.tobytes(), self.of_second, self.windows
 
 
@@ -48,6 +56,10 @@ class Reader:
     template: Template
     max_length: int
     long_texts: LongTextsConfig = TRUNCATE
+    split: WordSplit | None = None
+    """How texts are split into words; None if the labels are not of words."""
+    subwords: Subwords = "first"
+    """Which tokens of a word are trained to predict its label. The first token always predicts it."""
 
     @property
     def texts(self) -> int:
@@ -66,10 +78,21 @@ class Reader:
 
     def alone(self) -> "Reader":
         """Return a reader for single texts with the same maximum length, for embeddings."""
-        return replace(self, reading="single")
+        return replace(self, reading="single", split=None)
 
-    def sequences(self, first: Ids, second: Ids | None = None, *negatives: Ids) -> list[TokenSequence]:
-        """Return one entry per text that is encoded: two for bi and one per hard negative, one otherwise."""
+    def without_words(self) -> "Reader":
+        """Return a reader of the same sequences without their words."""
+        return replace(self, split=None, subwords="first")
+
+    def sequences(
+        self, first: Ids, second: Ids | None = None, *negatives: Ids, words: WordTable | None = None
+    ) -> list[TokenSequence]:
+        """Return one entry per text that is encoded: two for bi and one per hard negative, one otherwise.
+
+        `words` are those of the first text, if the labels are of words.
+        """
+        if words is not None:
+            return [self._alone(first)._replace(words=self._places(words))]
         if self.reading in ("cross", "concat"):
             assert second is not None
             return [self._pair(first, second)]
@@ -95,6 +118,22 @@ class Reader:
     def _in_sequences(self, lengths: Sequence[Lengths]) -> Lengths:
         """Return [sequences, n] numbers of text tokens of each sequence of a row before any cut."""
         return np.stack([lengths[0] + lengths[1]] if self.reading in ("cross", "concat") else list(lengths))
+
+    def _places(self, words: WordTable) -> WordPlaces:
+        """Return the characters and the position of each word; -1 for words that are cut off or have no token."""
+        places = words[:, :3].astype(np.int64)
+        seen = (places[:, 2] >= 0) & (places[:, 2] < self.max_length - self.template.around_one)
+        places[:, 2] = np.where(seen, places[:, 2] + len(self.template.before), -1)
+        return places
+
+    def trained_tokens(self, words: WordTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the positions [u] that are trained to predict labels of words, and the number [u] of the word."""
+        room, before = self.max_length - self.template.around_one, len(self.template.before)
+        last = np.minimum(words[:, 3], room) if self.subwords == "all" else np.minimum(words[:, 2] + 1, room)
+        counts = np.where(words[:, 2] >= 0, np.maximum(last - words[:, 2], 0), 0).astype(np.int64)
+        numbers = np.repeat(np.arange(len(words)), counts)
+        within = np.arange(len(numbers)) - np.repeat(counts.cumsum() - counts, counts)
+        return words[numbers, 2] + within + before, numbers
 
     def _alone(self, ids: Ids) -> TokenSequence:
         pieces = self.long_texts.pieces(ids, self.room)

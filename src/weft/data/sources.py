@@ -36,6 +36,18 @@ class TextSource:
         first = next(iter(self.datasets.values()))
         return first.sequences_at(int(self.rows[row]))
 
+    def asked_rows(
+        self, task: str, rows: Sequence[list[TokenSequence]], asked: Rows, places: Rows
+    ) -> list[list[TokenSequence]]:
+        """Return some rows of a part as a task reads them: with their words, if its labels are of words.
+
+        `asked` are indices in the part, `places` the numbers of these rows in the task's data set.
+        """
+        dataset = self.datasets[task]
+        if dataset.reader.split is None:
+            return [rows[i] for i in asked]
+        return [dataset.sequences(int(place)) for place in places]
+
     def token_counts(self) -> NDArray[np.int64]:
         """Return the number of tokens per row that the body receives, including special tokens."""
         first = next(iter(self.datasets.values()))

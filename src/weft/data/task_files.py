@@ -95,6 +95,7 @@ class TaskFiles:
                 skip_bad_rows=self.config.on_bad_rows == "skip",
                 layout=self.config.layout,
                 on_empty=self.config.empty_rule,
+                words=self.reader.split,
             )
         return self._open[source, training]
 

@@ -75,6 +75,15 @@ class Tokenizer:
                 raise
             raise UserError(f"{self.where}: its tokenizer fails on a text ({error})") from None
 
+    def encode_words(self, texts: list[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """Return the ids of each text and the character range of each token."""
+        try:
+            return [(e.ids, e.offsets) for e in self.rust.encode_batch(texts, add_special_tokens=False)]
+        except BaseException as error:
+            if not _is_librarys(error):
+                raise
+            raise UserError(f"{self.where}: its tokenizer fails on a text ({error})") from None
+
     def save(self, folder: Path, max_length: int, *, types: bool) -> None:
         """Write tokenizer.json and the settings that `transformers.AutoTokenizer` reads.
 

@@ -31,16 +31,16 @@ from weft.data.masking import MaskKind, mask
 from weft.data.opening import is_delimited
 from weft.data.problems import Problems
 from weft.data.tokenizer import Tokenizer
+from weft.data.word_tokens import by_size, joined_texts, word_columns
+from weft.data.words import WordTable
 from weft.foundation.atomic import replacing, write_whole
 from weft.foundation.errors import UserError
+from weft.kinds.base import WordSplit
 
-FORMAT = "3"
+FORMAT = "4"
 PRIVATE = 0o600
 CHUNK = 8192
 """Number of rows in each record batch except the last: row r is in batch r // CHUNK."""
-
-CHARACTERS = 4_000_000
-"""Maximum number of characters tokenized at a time. A longer text is tokenized alone."""
 
 Ids = NDArray[np.int32]
 
@@ -58,7 +58,7 @@ class TokenizedFile:
     def __init__(self, path: Path, source: Source, text_columns: list[str]) -> None:
         self.source = source
         self.key = path.stem
-        """Cache key, a hash of the content, the tokenizer and the settings."""
+        """Cache key, a hash of the content, the tokenizer and the settings, and how texts are split into words."""
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self.table: pa.Table = reader.read_all()
         notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -79,9 +79,19 @@ class TokenizedFile:
             ]
             for name in text_columns
         }
+        self._words = {
+            name.removeprefix("words/"): self.table.column(name)
+            for name in self.table.column_names
+            if name.startswith("words/")
+        }
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the file was tokenized with its words."""
+        return bool(self._words)
 
     @property
     def text_columns(self) -> list[str]:
@@ -94,6 +104,13 @@ class TokenizedFile:
         at = row % CHUNK
         ids: Ids = values[offsets[at] : offsets[at + 1]]
         return ids
+
+    def words(self, column: str, row: int) -> WordTable | None:
+        """Return the words of one text, or None if the file was tokenized without words."""
+        if column not in self._words:
+            return None
+        table: WordTable = self._words[column][row].values.to_numpy().reshape(-1, 4)
+        return table
 
     def lengths(self, column: str) -> NDArray[np.int64]:
         """Return the number of tokens of each text."""
@@ -123,35 +140,13 @@ class TokenizedFile:
         Different files have different keys. Of tables in memory only the tokens count: each has the labels of one task.
         """
         if isinstance(self.source, Path):
-            return self.key
+            return self.key.partition("-")[0]  # words change no text
         content = hashlib.sha256(self.table.column("line").to_numpy().tobytes())
         for name in columns:
             for offsets, values in self._tokens[name]:
                 content.update(offsets.tobytes())
                 content.update(values[offsets[0] : offsets[-1]].tobytes())
         return content.hexdigest()
-
-
-class JoinedFile(TokenizedFile):
-    """The rows of one file, then those of another with the same text columns."""
-
-    def __init__(self, first: TokenizedFile, second: TokenizedFile, text_columns: list[str]) -> None:
-        self.first, self.second = first, second
-        self.source = first.source
-        self.key = _digest(first.key, second.key)
-        kept = ["line", *(f"column/{name}" for name in text_columns)]
-        self.table = pa.concat_tables([first.table.select(kept), second.table.select(kept)])
-        self.masked, self.skipped, self.dialect = first.masked, first.skipped, first.dialect
-
-    def ids(self, column: str, row: int) -> Ids:
-        start = len(self.first)
-        return self.first.ids(column, row) if row < start else self.second.ids(column, row - start)
-
-    def texts_key(self, columns: Sequence[str]) -> str:
-        return _digest(self.first.texts_key(columns), self.second.texts_key(columns))
-
-    def lengths(self, column: str) -> NDArray[np.int64]:
-        return np.concatenate([self.first.lengths(column), self.second.lengths(column)])
 
 
 def tokenize_file(
@@ -163,8 +158,12 @@ def tokenize_file(
     skip_bad_rows: bool = False,
     layout: Layout = PLAIN,
     on_empty: OnEmpty = "error",
+    words: WordSplit | None = None,
 ) -> TokenizedFile:
-    """Return the tokenized form of a file or of a table in memory, from the cache or newly built."""
+    """Return the tokenized form of a file or of a table in memory, from the cache or newly built.
+
+    `words` says how texts are split into words, if the labels are of words.
+    """
     if isinstance(source, Path) and not source.is_file():
         raise UserError(f"{source}: there is no such file")
     folder = private_folder()
@@ -172,10 +171,10 @@ def tokenize_file(
         [FORMAT, text_columns, sorted(masks), skip_bad_rows, on_empty, astuple(layout), _is_delimited(source)]
     )
     content = source.digest() if isinstance(source, Frame) else _content(source, folder)
-    key = _digest(settings, content, tokenizer.digest)
+    key = "-".join([hash_of(settings, content, tokenizer.digest), *([words] if words else [])])
     target = folder / f"{key}.arrow"
     if not _is_sound(target):
-        _build(source, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout)
+        _build(source, text_columns, tokenizer, target, masks, skip_bad_rows, on_empty, layout, words)
     return TokenizedFile(target, source, text_columns)
 
 
@@ -217,7 +216,7 @@ def _bytes_digest(path: Path) -> str:
 def _content(path: Path, folder: Path) -> str:
     """Return the hash of a file. The file is read only if its size or modification time has changed."""
     stat = path.stat()
-    known = folder / "index" / f"{_digest(str(path.resolve()))}.json"
+    known = folder / "index" / f"{hash_of(str(path.resolve()))}.json"
     stamp = [stat.st_size, stat.st_mtime_ns]
     try:
         entry = json.loads(known.read_text(encoding="utf-8"))
@@ -240,6 +239,7 @@ def _build(
     skip_bad_rows: bool,
     on_empty: OnEmpty,
     layout: Layout,
+    words: WordSplit | None,
 ) -> None:
     problems, empty = Problems(source), Problems(source)
     fatal, skipped = Problems(source), Problems(source)
@@ -252,6 +252,8 @@ def _build(
 
     masked: Counter[str] = Counter()
     checked = _checked(source, text_columns, problems, None if on_empty == "keep" else empty, layout)
+    if words is None:
+        checked = joined_texts(checked, text_columns)
     rows = _masked(checked, text_columns, masks, masked)
     first = next(rows, None)
     if first is None:
@@ -265,10 +267,11 @@ def _build(
         [("line", pa.int64())]
         + [(f"column/{name}", pa.string()) for name in columns]
         + [(f"ids/{name}", pa.list_(pa.int32())) for name in text_columns]
+        + [(f"words/{name}", pa.list_(pa.int32())) for name in text_columns if words is not None]
     )
     with replacing(target, mode=PRIVATE) as temporary:
         with pa.ipc.new_file(str(temporary), schema) as sink:
-            for batch in _batches(chain([first], rows), schema, tokenizer):
+            for batch in _batches(chain([first], rows), schema, tokenizer, words):
                 sink.write_batch(batch)
         pa.default_memory_pool().release_unused()  # Arrow would keep the memory for the next file
         sort_out()
@@ -278,12 +281,14 @@ def _build(
         write_whole(target.with_suffix(".json"), json.dumps(notes), mode=PRIVATE)
 
 
-def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> Iterator[pa.RecordBatch]:
+def _batches(
+    rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer, words: WordSplit | None
+) -> Iterator[pa.RecordBatch]:
     """Yield record batches. The next chunk is read while the current one is tokenized."""
     with ThreadPoolExecutor(max_workers=1) as helper:
         waiting: Future[pa.RecordBatch] | None = None
         while chunk := list(islice(rows, CHUNK)):
-            under_way = helper.submit(_batch, chunk, schema, tokenizer)
+            under_way = helper.submit(_batch, chunk, schema, tokenizer, words)
             if waiting is not None:
                 yield waiting.result()
             waiting = under_way
@@ -291,33 +296,23 @@ def _batches(rows: Iterator[Row], schema: pa.Schema, tokenizer: Tokenizer) -> It
             yield waiting.result()
 
 
-def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer) -> pa.RecordBatch:
+def _batch(chunk: list[Row], schema: pa.Schema, tokenizer: Tokenizer, split: WordSplit | None) -> pa.RecordBatch:
     arrays = []
+    texts = {} if split is None else word_columns(chunk, schema, tokenizer, split)
     for field in schema:
         kind, _, name = field.name.partition("/")
         if kind == "line":
             values: Any = [row.line for row in chunk]
         else:
             values = [row.values[name] for row in chunk]
-        if kind == "ids":
-            parts = [pa.array(tokenizer.encode(part), field.type) for part in _by_length(values)]
+        if field.name in texts:
+            arrays.append(texts[field.name])
+        elif kind == "ids":
+            parts = [pa.array(tokenizer.encode(part), field.type) for part in by_size(values)]
             arrays.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
         else:
             arrays.append(pa.array(values, field.type))
     return pa.record_batch(arrays, schema=schema)
-
-
-def _by_length(texts: list[str]) -> Iterator[list[str]]:
-    """Yield parts to tokenize one at a time: the library needs a hundred times the memory of the ids."""
-    part: list[str] = []
-    characters = 0
-    for text in texts:
-        if part and characters + len(text) > CHARACTERS:
-            yield part
-            part, characters = [], 0
-        part.append(text)
-        characters += len(text)
-    yield part
 
 
 def _masked(
@@ -345,5 +340,6 @@ def _checked(
             yield row
 
 
-def _digest(*parts: str) -> str:
+def hash_of(*parts: str) -> str:
+    """Return the hash of some texts."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:40]

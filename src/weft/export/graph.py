@@ -20,8 +20,10 @@ class ReadingGraph(nn.Module):
         self.adapters = nn.ModuleList(adapter for adapter in self.own.values() if adapter is not None)
         self.tasks = nn.ModuleList(network.task(name) for name in tasks)
         self.pairs = pairs
+        kept = {name for name in tasks if network.task(name).pooling.keeps_tokens}
         self.inputs = ["input_ids", "attention_mask", "token_type_ids"]
-        self.outputs = [f"{name}{end}" for name in tasks for end in ([".vector"] if pairs else [".vector", ""])]
+        ends = {name: [""] if name in kept else [".vector"] if pairs else [".vector", ""] for name in tasks}
+        self.outputs = [f"{name}{end}" for name, own in ends.items() for end in own]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
         states: dict[Adapter | None, tuple[Tensor, ...]] = {}  # tasks with the same adapter share a pass
@@ -33,6 +35,9 @@ class ReadingGraph(nn.Module):
                 adapted = AdaptedPass([(adapter, 1)])
                 states[adapter] = self.body.padded(input_ids, attention_mask, token_type_ids, adapted)
             vectors = task.padded_vectors(states[adapter], attention_mask)
+            if task.pooling.keeps_tokens:
+                results.append(of_tokens(task, vectors))
+                continue
             results += [vectors] if self.pairs else [vectors, in_units(task, [vectors])]
         return tuple(results)
 
@@ -52,6 +57,13 @@ class PairHeads(nn.Module):
             assert isinstance(task, Task)
             results.append(in_units(task, list(vectors[2 * number : 2 * number + 2])))
         return tuple(results)
+
+
+def of_tokens(task: Task, states: Tensor) -> Tensor:
+    """[n, l, classes] probabilities of all tokens"""
+    output = task.outputs([states.flatten(0, 1)])
+    probabilities: Tensor = task.loss.read(output).reshape(*states.shape[:2], -1)
+    return probabilities
 
 
 def in_units(task: Task, vectors: list[Tensor]) -> Tensor:

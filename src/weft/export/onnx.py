@@ -29,6 +29,7 @@ OPSET = 20
 def write(source: ExportSource, folder: Path) -> Outcome:
     """Write the graphs, tokenizer and weft.json, and check that the outputs agree with the model's."""
     require_libraries()
+    _require_expressible(source)
     _require_one_sequence(source)
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
@@ -75,6 +76,16 @@ def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
     for name in source.tasks:
         found.setdefault(source.config(name).reading, []).append(name)
     return found
+
+
+def _require_expressible(source: ExportSource) -> None:
+    for name in source.tasks:
+        loss = source.config(name).chosen_loss
+        if loss.of_texts:
+            raise UserError(
+                f'--to onnx: the task {name!r} has loss = "{loss.name}", which searches the best labels of a '
+                "whole text, and a graph has no such search; use the model folder as it is, or train with cross-entropy"
+            )
 
 
 def _require_one_sequence(source: ExportSource) -> None:

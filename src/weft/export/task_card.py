@@ -12,7 +12,7 @@ SECOND = ["A film about a tower by the sea.", "Nobody counts anything."]
 def save_task_card(source: ExportSource, name: str, folder: Path, *, custom_code: str | None) -> None:
     """Write the README.md of a task; `custom_code` is the reason why it needs custom code, or None."""
     parts = [
-        "---\nlibrary_name: transformers\npipeline_tag: text-classification\ntags:\n- weft\n---\n",
+        f"---\nlibrary_name: transformers\npipeline_tag: {_pipeline(source, name)}\ntags:\n- weft\n---\n",
         f"# {name}\n",
         f"The task `{name}` of {source.model.config.name}, trained and exported by weft.\n",
         _code_remark(source, custom_code),
@@ -23,6 +23,11 @@ def save_task_card(source: ExportSource, name: str, folder: Path, *, custom_code
     if custom_code is not None:
         parts.append(f"## Vectors\n\n{_vectors(source, name)}\n")
     (folder / "README.md").write_text("\n".join(part for part in parts if part), encoding="utf-8")
+
+
+def _pipeline(source: ExportSource, name: str) -> str:
+    kind = source.task(name).labels.kind
+    return "token-classification" if kind.auto_class.endswith("TokenClassification") else "text-classification"
 
 
 def _code_remark(source: ExportSource, custom_code: str | None) -> str:
@@ -41,11 +46,11 @@ def _example(source: ExportSource, name: str, custom_code: bool) -> str:
     trust = ", trust_remote_code=True" if custom_code else ""
     lines = [
         "import torch",
-        "from transformers import AutoModelForSequenceClassification, AutoTokenizer",
+        f"from transformers import {labels.kind.auto_class}, AutoTokenizer",
         "",
         f'folder = "{name}"  # where this folder is, or its name on the hub',
         f"tokenizer = AutoTokenizer.from_pretrained(folder{trust})",
-        f"model = AutoModelForSequenceClassification.from_pretrained(folder{trust})",
+        f"model = {labels.kind.auto_class}.from_pretrained(folder{trust})",
         "",
         f"texts = {_listed(EXAMPLES)}",
         *([f"second_texts = {_listed(SECOND)}"] if pair else []),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from weft.bodies.body import Body
+from weft.export import tagger
 from weft.export.classifier import answer_settings, misfit, save_body, save_classifier
 from weft.export.custom_code import save_custom
 from weft.export.outcome import Outcome
@@ -14,7 +15,10 @@ BODY = "body"
 
 
 def write(source: ExportSource, folder: Path) -> Outcome:
-    """Write `TASK/`, which `AutoModelForSequenceClassification` opens, and `body/`, which `AutoModel` opens."""
+    """Write `TASK/`, which `AutoModelForSequenceClassification` or, for tags, `AutoModelForTokenClassification` opens.
+
+    `AutoModel` opens `body/`.
+    """
     outcome = Outcome()
     outcome.each(source, folder, _save_task, refusal)
     body, place = source.shared_merged().body, body_folder(source)
@@ -27,7 +31,10 @@ def write(source: ExportSource, folder: Path) -> Outcome:
 
 def refusal(source: ExportSource, name: str) -> str | None:
     """Return why a task cannot be written and what to use instead, or None if it can."""
-    return own_code(source, name) or unmergeable(source, name) or other_cut(source, name)
+    reason = own_code(source, name) or unmergeable(source, name) or other_cut(source, name)
+    if reason is None and source.task(name).pooling.keeps_tokens:
+        return tagger.refusal(source, name)
+    return reason
 
 
 def _without(source: ExportSource, body: Body) -> str:
@@ -45,6 +52,10 @@ def body_folder(source: ExportSource) -> str:
 
 
 def _save_task(source: ExportSource, name: str, folder: Path) -> str:
+    if source.task(name).pooling.keeps_tokens:
+        tagger.save_tagger(source, name, folder)
+        save_task_card(source, name, folder, custom_code=None)
+        return source.task(name).labels.kind.auto_class
     reason, labels = misfit(source, name), source.task(name).labels
     if reason is None:
         save_classifier(source, name, folder, yes_no_as_two=True)
@@ -52,4 +63,4 @@ def _save_task(source: ExportSource, name: str, folder: Path) -> str:
         save_custom(source, name, folder, **answer_settings(labels.kind.activation, labels.names or [name]))
     save_task_card(source, name, folder, custom_code=reason)
     trust = "" if reason is None else f" with trust_remote_code=True ({reason})"
-    return f"AutoModelForSequenceClassification{trust}"
+    return f"{labels.kind.auto_class}{trust}"

@@ -152,6 +152,46 @@ def _taken(indices: NDArray[np.int64], device: torch.device) -> Taken:
 
 
 @dataclass(frozen=True)
+class Words:
+    """The words of a batch that a task reads, row by row. u = words; with `subwords = "all"`, sub-tokens of words."""
+
+    rows: Tensor
+    """[u] int64, row of each word, ascending"""
+    positions: Tensor
+    """[u] int64, position in the row's sequence of the token that stands for the word"""
+    count: int
+    """number of rows; a row may have no word"""
+
+    def tokens(self, encoded: Encoded) -> Tensor:
+        """[u] index of each word's token in a packed batch with one sequence per row."""
+        return encoded.starts[self.rows] + self.positions
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """[n] number of words of each row"""
+        return torch.bincount(self.rows, minlength=self.count)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """[n] mean over the words of each row, from values [u]; 0 for a row without words"""
+        return values.new_zeros(self.count).index_add(0, self.rows, values) / self.lengths.clamp(min=1)
+
+    def padded(self, values: Tensor, filling: float) -> Tensor:
+        """[n, longest, ...] the values [u, ...] of each row's words, padded"""
+        longest = int(self.lengths.max()) if self.count else 0
+        found = values.new_full((self.count, max(longest, 1), *values.shape[1:]), filling)
+        return found.index_put((self.rows, self.places), values)
+
+    @cached_property
+    def places(self) -> Tensor:
+        """[u] number of each word in its row"""
+        starts = self.lengths.cumsum(0) - self.lengths
+        return torch.arange(len(self.rows), device=self.rows.device) - starts[self.rows]
+
+    def to(self, device: torch.device) -> "Words":
+        return Words(self.rows.to(device), self.positions.to(device), self.count)
+
+
+@dataclass(frozen=True)
 class Batch:
     """Rows of one task, ready for the body."""
 
@@ -161,16 +201,20 @@ class Batch:
     texts: tuple[Encoded, ...]
     """one entry, or two for a bi reading and one per hard negative; each has n texts"""
     target: Tensor
-    """[n] class numbers or values, [n, labels] for multilabel, or [n, texts] numbers of texts for matches"""
+    """[n] class numbers or values, [n, labels] for multilabel, [n, texts] numbers of texts for matches, or [u] class
+    numbers of words"""
     teacher: Tensor | None = None
     """[n, classes] probabilities or [n] numbers (on the training scale) that teachers predict; None without teachers"""
     labelled: Tensor | None = None
     """[n] 1 for rows with a label, 0 for rows with only teachers' predictions; None if all rows have a label"""
+    words: Words | None = None
+    """the words of all rows, if their labels are of words"""
 
     def to(self, device: torch.device) -> "Batch":
         texts = tuple(text.to(device) for text in self.texts)
         teacher, labelled = (None if one is None else one.to(device) for one in (self.teacher, self.labelled))
-        return Batch(self.task, self.rows, texts, self.target.to(device), teacher, labelled)
+        words = None if self.words is None else self.words.to(device)
+        return Batch(self.task, self.rows, texts, self.target.to(device), teacher, labelled, words)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from weft.data.readings import TokenSequence
 from weft.foundation.malloc import keep_blocks_for_the_next_pass
 from weft.inference.joint import Ask, Values, together
 from weft.inference.passes import answers, vectors
+from weft.inference.words import no_vector
 from weft.tasks.network import Network
 
 
@@ -54,4 +55,7 @@ class TorchEngine(Engine):
         return together(self.network, asks, self.device)
 
     def width(self, task: str) -> int:
-        return self.network.task(task).pooling.width
+        pooling = self.network.task(task).pooling
+        if pooling.keeps_tokens:
+            raise no_vector(task)
+        return pooling.width

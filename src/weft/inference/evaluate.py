@@ -42,7 +42,10 @@ def _answers(engine: Engine, source: TextSource) -> dict[str, Predictions]:
     for where, rows in source.parts():
         places = {name: place[where] for name, place in source.places.items()}
         asked = {name: own for name, place in places.items() if len(own := np.flatnonzero(place >= 0))}
-        asks = {name: _asks(source.datasets[name], [rows[i] for i in own]) for name, own in asked.items()}
+        asks = {
+            name: _asks(source.datasets[name], source.asked_rows(name, rows, own, places[name][own]))
+            for name, own in asked.items()
+        }
         values = iter(engine.together([ask for questions in asks.values() for ask in questions]))
         for name, questions in asks.items():
             sides = [next(values) for _ in questions]
@@ -90,4 +93,5 @@ def evaluate_network(
     cuts = {name: own.cross_fitted for name, own in tuned.items()} if thresholds is None else thresholds
     found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()}, cuts)
     losses = {name: one.loss for name, one in seen.items()}
-    return replace(found, losses=losses, planes={name: one.plane for name, one in seen.items()}, tuned=tuned)
+    planes = {name: one.plane for name, one in seen.items() if one.plane is not None}
+    return replace(found, losses=losses, planes=planes, tuned=tuned)

@@ -13,12 +13,14 @@ from torch import Tensor
 
 from weft.data.readings import TokenSequence
 from weft.inference.passes import pooled, without_repeats
+from weft.inference.words import word_answers
 from weft.tasks.network import Network
 
 Values = NDArray[np.float64] | NDArray[np.float32]
 Places = NDArray[np.int64]
-Give = Callable[[str, Places], Values]
-"""(task, [n, sides] sequence indices) -> n predictions or vectors"""
+AskedRows = Sequence[Sequence[TokenSequence]]
+Give = Callable[[str, Places, AskedRows], Values]
+"""(task, [n, sides] sequence indices, the rows) -> n predictions or vectors"""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Ask:
     """Request for the predictions or vectors of some rows."""
 
     task: str
-    rows: Sequence[Sequence[TokenSequence]]
+    rows: AskedRows
     """at least one row, each with one or two sequences"""
     vectors: bool = False
     """whether to return pooled vectors instead of predictions; each row must have one sequence"""
@@ -67,7 +69,8 @@ def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vecto
     results: dict[int, Values] = {}
     for task, vectors in dict.fromkeys((ask.task, ask.vectors) for ask in asks):
         numbers = [i for i, ask in enumerate(asks) if (ask.task, ask.vectors) == (task, vectors)]
-        given = (vector if vectors else answer)(task, np.concatenate([places[i] for i in numbers]))
+        rows = [row for i in numbers for row in asks[i].rows]
+        given = (vector if vectors else answer)(task, np.concatenate([places[i] for i in numbers]), rows)
         ends = np.cumsum([len(asks[i].rows) for i in numbers])
         starts = ends - [len(asks[i].rows) for i in numbers]
         results.update({i: given[a:b] for i, a, b in zip(numbers, starts, ends, strict=True)})
@@ -84,13 +87,16 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
         distinct, places = lay_out(asks)
     else:
         distinct, owners, places = lay_out_by_task(asks)
-    found = pooled(network, tasks, distinct, device, owners)
+    found, tokens = pooled(network, tasks, distinct, device, owners)
 
-    def answer(task: str, where: Places) -> Values:
+    def answer(task: str, where: Places, rows: AskedRows) -> Values:
+        if task in tokens:
+            outputs = [tokens[task][place] for place in where[:, 0].tolist()]
+            return word_answers([row[0] for row in rows], outputs, network.task(task).read_words)
         values: Values = network.task(task).read([found[task][side] for side in _columns(where)]).double().cpu().numpy()
         return values
 
-    def vector(task: str, where: Places) -> Values:
+    def vector(task: str, where: Places, _: AskedRows) -> Values:
         values: Values = found[task][_columns(where)[0]].float().cpu().numpy()
         return values
 

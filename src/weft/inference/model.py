@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from weft.bodies.weights import read_shape, saved_dtype
 from weft.data.dataset import Dataset
 from weft.data.empty import OnEmpty, answerable
-from weft.data.frames import GivenFrames, Source, Table, frame_of
-from weft.data.given import Given, is_table, sides_of, texts_of
+from weft.data.frames import GivenFrames, Table
+from weft.data.given import Given, is_table, sides_of, source_of, texts_of
 from weft.data.layout import Layout
 from weft.data.masking import mask
 from weft.data.readings import TokenSequence
 from weft.data.tokenizer import Tokenizer
+from weft.data.word_tokens import word_rows
+from weft.data.words import plain_text
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
@@ -207,6 +209,8 @@ class Model:
         """Return the token sequences of every row, the input of the engine."""
         self.check_texts(task, texts, texts2)
         reader = build_reader(self.config, task, self.tokenizer)
+        if reader.split is not None:
+            return word_rows(texts, self.tokenizer, reader)
         sides = [self._ids(side, task) for side in (texts, texts2) if side is not None]
         return [reader.sequences(row[0], row[1] if len(row) > 1 else None) for row in zip(*sides, strict=True)]
 
@@ -276,7 +280,7 @@ class Model:
         for name in tasks:
             own = task_files(self.config, name, self.tokenizer, data_dir, self.frames)
             if isinstance(tasks, Mapping):
-                found[name] = own.dataset_of(_source(tasks[name], f"files[{name!r}]"), self.labels[name])
+                found[name] = own.dataset_of(source_of(tasks[name], f"files[{name!r}]"), self.labels[name])
             else:
                 found[name] = own.dataset(split, self.labels[name])
         return found
@@ -284,8 +288,7 @@ class Model:
     def texts(self, task: str, split: str, data_dir: Path | None = None) -> list[tuple[str, ...]]:
         """Return the texts of each row of a split of the data it was trained with."""
         self._require(task)
-        source = task_files(self.config, task, self.tokenizer, data_dir, self.frames)
-        dataset = source.dataset(split, self.labels[task])
+        dataset = self.datasets([task], split, data_dir)[task]
         return [tuple(dataset.texts(row)) for row in range(len(dataset))]
 
     def _require(self, task: str) -> None:
@@ -295,22 +298,18 @@ class Model:
     def _ids(self, texts: Sequence[str], task: str) -> list[NDArray[np.int32]]:
         """Tokenize texts after masking them like the task's training texts."""
         kinds = self.config.tasks[task].data.mask
-        masked = [mask(text, kinds, Counter()) for text in texts]
+        masked = [mask(plain_text(text), kinds, Counter()) for text in texts]
         return [np.array(ids, dtype=np.int32) for ids in self.tokenizer.encode(masked)]
 
     def embedding_task(self) -> str:
         """Return the task whose pooling `embed` uses by default: first bi task, else first single, else first task."""
-        by_reading = {task.reading: name for name, task in reversed(self.config.tasks.items())}
-        return by_reading.get("bi") or by_reading.get("single") or self.tasks[0]
+        tasks = {name: task for name, task in self.config.tasks.items() if not task.pooling.keeps_tokens}
+        by_reading = {task.reading: name for name, task in reversed(tasks.items())}
+        return by_reading.get("bi") or by_reading.get("single") or next(iter(tasks), self.tasks[0])
 
     def _no_answer(self, task: str) -> Prediction:
         """Return the empty prediction of a skipped row."""
         return Prediction(task, *self.labels[task].kind.no_answer())
-
-
-def _source(given: Given, name: str) -> Source:
-    """Return a path for a file, or a frame for a table. `name` is used in error messages."""
-    return Path(given) if isinstance(given, str | Path) else frame_of(given, name)
 
 
 def load(folder: str | Path, device: str = "auto", *, trust_code: bool = False) -> Model:

@@ -2,7 +2,8 @@
 
 The inputs of READING.onnx are `input_ids`, `attention_mask` and `token_type_ids`, all `[n, l]`. Its outputs for each
 task of that reading are `TASK.vector` [n, width] and `TASK`: [n, classes] probabilities, or [n] numbers in the label's
-units. A bi reading encodes its two texts separately, so bi.onnx outputs only vectors. bi-heads.onnx computes `TASK`
+units. For labels of words, `TASK` is [n, l, classes] probabilities of all tokens, and there is no vector. A bi
+reading encodes its two texts separately, so bi.onnx outputs only vectors. bi-heads.onnx computes `TASK`
 from `TASK.first` and `TASK.second`, for all tasks at once.
 """
 
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 from weft.data.readings import Reading, TokenSequence
 from weft.foundation.errors import UserError
 from weft.inference.engine import Engine
-from weft.inference.joint import Ask, Places, Values, lay_out, share_out
+from weft.inference.joint import Ask, AskedRows, Places, Values, lay_out, share_out
 from weft.inference.passes import by_length, without_repeats
+from weft.inference.words import most_probable, no_vector, word_answers
 from weft.kinds.labels import Labels
+from weft.kinds.tags import objects
 
 Floats = NDArray[np.float32]
 HEADS = "bi-heads"
@@ -44,9 +47,14 @@ class OnnxEngine(Engine):
         self.labels = labels
         names = [*dict.fromkeys(readings.values()), *([HEADS] if "bi" in readings.values() else [])]
         self.sessions = {name: open_session(graph_file(folder, name)) for name in names}
+        outputs = {output.name for session in self.sessions.values() for output in session.get_outputs()}
+        self.of_words = {task for task in readings if f"{task}.vector" not in outputs}
+        """tasks with labels of words"""
 
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
         sequences = [row[side] for side in range(len(rows[0])) for row in rows]
+        if task in self.of_words:
+            return _of_words(sequences, self._encode(task, task, sequences))
         if self.readings[task] == "bi":
             values = self._compare(task, *np.split(self.vectors(task, sequences), 2))
         else:
@@ -76,18 +84,23 @@ class OnnxEngine(Engine):
         wanted = {f"{ask.task}.vector" if ask.vectors or reading == "bi" else ask.task for ask in asks}
         found = self._outputs(reading, sorted(wanted), distinct)
 
-        def answer(task: str, where: Places) -> Values:
+        def answer(task: str, where: Places, rows: AskedRows) -> Values:
+            if task in self.of_words:
+                return _of_words([row[0] for row in rows], found[task][where[:, 0]])
             if reading == "bi":
                 values = self._compare(task, *(found[f"{task}.vector"][side] for side in where.T))
             else:
                 values = found[task][where[:, 0]]
             return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
 
-        return share_out(asks, places, answer, lambda task, where: found[f"{task}.vector"][where[:, 0]])
+        return share_out(asks, places, answer, lambda task, where, _: found[f"{task}.vector"][where[:, 0]])
 
     def width(self, task: str) -> int:
         outputs = self.sessions[self.readings[task]].get_outputs()
-        return int(next(output.shape[1] for output in outputs if output.name == f"{task}.vector"))
+        found = [int(output.shape[1]) for output in outputs if output.name == f"{task}.vector"]
+        if not found:
+            raise no_vector(task)
+        return found[0]
 
     def _encode(self, task: str, output: str, sequences: Sequence[TokenSequence]) -> Floats:
         """Return one output for every sequence. Equal sequences are encoded once."""
@@ -101,21 +114,31 @@ class OnnxEngine(Engine):
         groups = list(by_length(sequences, TOKENS))
         passes = [_run(self.sessions[reading], outputs, pad([sequences[i] for i in group])) for group in groups]
         back = np.argsort(np.concatenate(groups))
-        return {
-            name: np.concatenate(values)[back] for name, values in zip(outputs, zip(*passes, strict=True), strict=True)
-        }
+        return {name: _joined(values)[back] for name, values in zip(outputs, zip(*passes, strict=True), strict=True)}
+
+
+def _joined(values: Sequence[Floats]) -> Any:
+    """Join the outputs of passes; outputs of all tokens have another length in every pass and become objects."""
+    if len(values[0].shape) < 3:
+        return np.concatenate(values)
+    return objects([row for part in values for row in part])
+
+
+def _of_words(rows: Sequence[TokenSequence], outputs: Any) -> NDArray[np.float64]:
+    """Return predictions for words, from the probabilities [l, classes] of all tokens of each row."""
+    return word_answers(rows, [torch.from_numpy(np.array(own)) for own in outputs], most_probable)
 
 
 def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
     """Return the inputs of a graph, padded with 0 to `[n, longest]`."""
     shape = len(sequences), max(len(sequence.ids) for sequence in sequences)
     inputs = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
-    for row, (ids, of_second, windows) in enumerate(sequences):
-        assert windows == 1, "tasks with windows are not exported"
-        length = len(ids)
-        inputs["input_ids"][row, :length] = ids
+    for row, sequence in enumerate(sequences):
+        assert sequence.windows == 1, "tasks with windows are not exported"
+        length = len(sequence.ids)
+        inputs["input_ids"][row, :length] = sequence.ids
         inputs["attention_mask"][row, :length] = 1
-        inputs["token_type_ids"][row, length - of_second : length] = 1
+        inputs["token_type_ids"][row, length - sequence.of_second : length] = 1
     return inputs
 
 

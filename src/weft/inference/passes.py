@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from weft.data.readings import TokenSequence, pack
 from weft.data.sources import TextSource
 from weft.evaluation.plane import Axes, Plane, principal_axes
 from weft.foundation.values import Encoded, Rows
+from weft.inference.words import placed, seen_words, word_answers, word_outputs
 from weft.tasks.network import Network, split_layers, tokens_read
 from weft.tasks.task import Task
 
@@ -58,7 +59,16 @@ def without_repeats(sequences: Sequence[TokenSequence]) -> tuple[list[TokenSeque
 def vectors(network: Network, task: Task, sequences: Sequence[TokenSequence], device: torch.device) -> Tensor:
     """Return [n, width] pooled vectors in the order of `sequences`. Equal sequences are encoded once."""
     distinct, places = without_repeats(sequences)
-    return pooled(network, [task.name], distinct, device)[task.name][torch.tensor(places, device=device)]
+    return pooled(network, [task.name], distinct, device).vectors[task.name][torch.tensor(places, device=device)]
+
+
+class Pooled(NamedTuple):
+    """What a pass over distinct sequences gives to each task."""
+
+    vectors: dict[str, Tensor]
+    """task -> [n, width] vectors, from its own pooling"""
+    tokens: dict[str, dict[int, Tensor]]
+    """task whose pooling keeps tokens -> number of a sequence -> outputs [l, k] of all of its tokens"""
 
 
 def pooled(
@@ -67,13 +77,13 @@ def pooled(
     sequences: Sequence[TokenSequence],
     device: torch.device,
     owners: Sequence[str] | None = None,
-) -> dict[str, Tensor]:
-    """Return [n, width] vectors for each task, from its own pooling. A sequence goes through the body once.
+) -> Pooled:
+    """Pool the sequences for each task. A sequence goes through the body once.
 
     With per-task adapters it goes through the body once for each task, still in one pass. `owners` are the tasks of the
     sequences, if each is for one task; rows of other tasks' sequences then stay empty.
     """
-    found: dict[str, Tensor] = {}
+    found = Pooled({}, {name: {} for name in tasks if network.task(name).pooling.keeps_tokens})
     # tasks whose states are the same, which read the same sequences
     alike = [list(tasks)] if network.shares_states else [[name] for name in tasks]
     first_only = [all(network.task(name).pooling.first_only for name in names) for names in alike]
@@ -87,10 +97,15 @@ def pooled(
         for (names, own, _), text, hidden in zip(present, texts, pieces, strict=True):
             where = torch.tensor(own, device=device)
             for name in names:
-                vectors = network.task(name).vectors(hidden, text)
-                if name not in found:
-                    found[name] = vectors.new_empty(len(sequences), vectors.shape[1])
-                found[name][where] = vectors
+                task = network.task(name)
+                vectors = task.vectors(hidden, text)
+                if name in found.tokens:
+                    lengths = [len(sequences[i].ids) for i in own]
+                    found.tokens[name].update(zip(own, task.outputs([vectors]).split(lengths), strict=True))
+                    continue
+                if name not in found.vectors:
+                    found.vectors[name] = vectors.new_empty(len(sequences), vectors.shape[1])
+                found.vectors[name][where] = vectors
     return found
 
 
@@ -99,7 +114,13 @@ def answers(
     network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
 ) -> NDArray[np.float64]:
     """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
+    task = network.task(name)
     with at_rest(network):
+        if task.pooling.keeps_tokens:
+            texts = [row[0] for row in rows]
+            distinct, places = without_repeats(texts)
+            tokens = pooled(network, [name], distinct, device).tokens[name]
+            return word_answers(texts, [tokens[place] for place in places], task.read_words)
         result: NDArray[np.float64] = (
             network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
         )
@@ -114,8 +135,8 @@ class Scored:
     """[n, classes] probabilities or [n] numbers, on the training scale"""
     loss: float
     """mean over rows, without the regularization term"""
-    plane: Plane
-    """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|"""
+    plane: Plane | None
+    """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|; None for words"""
 
 
 class _Scorer:
@@ -146,9 +167,24 @@ class _Scorer:
             self.points = np.empty((len(self.dataset), 2))
         self.predictions[rows], self.points[rows] = read, self.axes.points(vectors)
 
+    def add_words(self, rows: Rows, outputs: Sequence[Tensor]) -> None:
+        """Add some rows of a data set with labels of words, given the outputs [l, k] of all tokens of each row.
+
+        The loss is that of the first token of each word. There is no plane.
+        """
+        texts = [self.dataset.sequences(int(row))[0] for row in rows]
+        words = seen_words(texts, outputs[0].device)
+        output = word_outputs(outputs, words)
+        pairs = zip(self.dataset.targets[rows], texts, strict=True)
+        seen = [own[text.words[:, 2] >= 0] for own, text in pairs if text.words is not None]
+        target = torch.from_numpy(np.concatenate(seen)).to(output.device)
+        self.loss += float(self.task.losses(output, target, words).double().sum())
+        if not len(self.predictions):
+            self.predictions = np.empty(len(self.dataset), dtype=object)
+        self.predictions[rows] = placed(texts, self.task.read_words(output, words), words)
+
     def scored(self) -> Scored:
-        assert self.axes is not None, "a dataset has at least one row"
-        plane = Plane(self.points, self.axes.explained)
+        plane = None if self.axes is None else Plane(self.points, self.axes.explained)
         predictions = self.predictions
         if self.kind.ranks:
             predictions = self.kind.ranked(predictions[:, 0], predictions[:, 1], self.dataset.targets)
@@ -163,12 +199,17 @@ def run_over(network: Network, source: TextSource, device: torch.device) -> dict
         for where, rows in source.parts():
             distinct, places = without_repeats(_flat(rows))
             sides = torch.tensor(places, device=device).split(len(rows))
-            for name, vectors in pooled(network, list(scorers), distinct, device).items():
+            found = pooled(network, list(scorers), distinct, device)
+            for name, scorer in scorers.items():
                 place = source.places[name][where]
                 asked = np.flatnonzero(place >= 0)
-                if len(asked):
+                if not len(asked):
+                    continue
+                if name in found.tokens:
+                    scorer.add_words(place[asked], [found.tokens[name][places[i]] for i in asked])
+                else:
                     chosen = torch.from_numpy(asked).to(device)
-                    scorers[name].add(place[asked], [vectors[side[chosen]] for side in sides])
+                    scorer.add(place[asked], [found.vectors[name][side[chosen]] for side in sides])
     return {name: scorer.scored() for name, scorer in scorers.items()}
 
 

@@ -87,7 +87,8 @@ def _task(model: Model, name: str, split: str, data_dir: Path | None) -> TaskPro
     moves = _moves(model, name, before, after)
     changed = None
     if before[0].label is not None:
-        changed = float(np.mean([a.label != b.label for a, b in zip(before, after, strict=True)]))
+        outcome = model.labels[name].kind.outcome
+        changed = float(np.mean([outcome(a.label) != outcome(b.label) for a, b in zip(before, after, strict=True)]))
     worst = np.argsort(-moves, kind="stable")[:SHOWN]
     examples = [
         Moved(texts[rows[k]], swapped[rows[k]], _shown(before[k]), _shown(after[k]), float(moves[k])) for k in worst
@@ -114,5 +115,10 @@ def _values(answer: Prediction) -> float | list[float]:
 def _shown(prediction: Prediction) -> str:
     if prediction.label is None:
         return f"{prediction.score:.2f}"
-    label = prediction.label if isinstance(prediction.label, str) else ", ".join(prediction.label) or "none"
+    label = prediction.label if isinstance(prediction.label, str) else ", ".join(map(_name, prediction.label)) or "none"
     return f"{label} ({prediction.score:.2f})"
+
+
+def _name(label: str | dict[str, Any]) -> str:
+    """Return a label of several, or the label of a span."""
+    return label if isinstance(label, str) else str(label["label"])

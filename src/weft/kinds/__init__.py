@@ -8,6 +8,7 @@ from weft.kinds.matches import Matches
 from weft.kinds.multilabel import Multilabel
 from weft.kinds.ordinal import Ordinal
 from weft.kinds.regression import Regression
+from weft.kinds.tags import Tags
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -17,6 +18,7 @@ KINDS: dict[str, Kind] = {
         Multilabel(),
         Regression(),
         Matches(),
+        Tags(),
     )
 }
 

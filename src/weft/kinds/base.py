@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from weft.kinds.labels import Labels, Values
 
 Target = float | list[float]
+WordSplit = Literal["punctuation", "whitespace"]
+"""how texts are split into words: also around punctuation, or at whitespace only"""
 Vectors = NDArray[np.float32]
-Answer = tuple[str | list[str] | None, float, dict[str, float] | None]
+Answer = tuple[str | list[str] | list[dict[str, Any]] | None, float, dict[str, float] | None]
 """label, score and probabilities of a `Prediction`"""
 
 
@@ -45,7 +47,9 @@ class Kind(ABC):
     name: ClassVar[str]
     """its name in recipes"""
     has_one_class: ClassVar[bool] = False
-    """whether each row has exactly one of several classes"""
+    """whether each row, or each word of a row, has exactly one of several classes"""
+    labels_words: ClassVar[bool] = False
+    """whether each word of a text has a label"""
     has_numbers: ClassVar[bool] = False
     """whether a label is a number with a range"""
     distills: ClassVar[bool] = False
@@ -62,6 +66,8 @@ class Kind(ABC):
     """NumPy type of a target"""
     hub_task: ClassVar[str]
     """the task's name on the Hugging Face hub"""
+    auto_class: ClassVar[str] = "AutoModelForSequenceClassification"
+    """the class of `transformers` that opens an exported task"""
     activation: ClassVar[Literal["softmax", "sigmoid", "identity"]]
     """the function that turns exported logits into predictions"""
     defaults: ClassVar[Mapping[str, Any]] = {}
@@ -81,6 +87,32 @@ class Kind(ABC):
             raise ValueError(f'`data.label` is empty, but kind = "{self.name}" needs a label column')
         if columns > 1:
             raise ValueError(f'`data.label` names several columns: that needs kind = "multilabel", not "{self.name}"')
+
+    def check_words(
+        self,
+        reading: str,
+        *,
+        keeps_words: bool,
+        masks: bool,
+        long_texts: str,
+        words: str | None,
+        subwords: str | None,
+    ) -> None:
+        """Raise ValueError if the kind does not support how a recipe reads words.
+
+        `keeps_words`: whether the pooling has one vector per word. `masks`: whether texts are masked.
+        `long_texts`: the name of the way in which long texts are read.
+        """
+        del reading, masks, long_texts
+        if keeps_words:
+            raise ValueError(f"`pooling` gives a vector for each word, but a {self.name} needs one for each text")
+        for key, value in (("words", words), ("subwords", subwords)):
+            if value is not None:
+                raise ValueError(f'`{key}` is for kind = "tags", but the task is a {self.name}')
+
+    def word_split(self, chosen: WordSplit | None) -> WordSplit | None:  # noqa: ARG002
+        """Return how texts are split into words; None if the labels are not of words."""
+        return None
 
     def check_texts(self, reading: str, negatives: int) -> None:  # noqa: ARG002
         """Raise ValueError if the kind does not support a reading, or hard negatives in this number of columns."""
@@ -122,6 +154,14 @@ class Kind(ABC):
     @abstractmethod
     def blank(self, labels: "Labels") -> Target:
         """Return a placeholder for a missing target."""
+
+    def word_target(self, cell: str, words: Sequence[tuple[int, int]], labels: "Labels") -> NDArray[np.int64]:
+        """Return the targets of the words of a text, given their character ranges."""
+        raise NotImplementedError(f"a {self.name} has no labels of words")
+
+    def flat(self, targets: Targets) -> Targets:
+        """Return the targets as one plain array: of all rows, or of all their words."""
+        return targets
 
     def in_units(self, labels: "Labels", values: "Values") -> "Values":  # noqa: ARG002
         """Convert targets or predictions to the label's units."""
@@ -216,6 +256,10 @@ class Kind(ABC):
     def answer_columns(self, labels: "Labels") -> list[tuple[str, pa.DataType]]:
         """Return names and types of the columns of a prediction file."""
 
+    def outcome(self, label: Any) -> Any:
+        """Return the part of a predicted label that should not change if words of the text are swapped."""
+        return label
+
     @abstractmethod
     def moves(self, labels: "Labels", before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
         """[n] distance between two predictions, from 0 to 1; `before` and `after` are in the label's units."""
@@ -252,6 +296,10 @@ class Kind(ABC):
     @abstractmethod
     def cells(self, values: Targets, names: Sequence[str]) -> Any:
         """[n] targets or decisions, in the label's units, as a column of labels."""
+
+    def saved_columns(self, labels: "Labels", predictions: Predictions) -> dict[str, tuple[pa.DataType, Any]]:
+        """Return the columns beside label and prediction, with their types: by default one probability per name."""
+        return {f"p_{name}": (pa.float64(), predictions[:, i]) for i, name in enumerate(labels.names)}
 
     @abstractmethod
     def read_cells(self, cells: Sequence[Any], names: Sequence[str]) -> Targets:

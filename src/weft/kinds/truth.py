@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from weft.kinds.labels import Labels
 
 Targets = NDArray[np.float64] | NDArray[np.int64]
+"""[n] class numbers or numbers, [n, labels] for multilabel; for tags [n] objects, an array of tag numbers per row"""
 Predictions = NDArray[np.float64]
-"""[n, classes] probabilities, [n] numbers, or [n, 3] similarities and ranks of matches"""
+"""[n, classes] probabilities, [n] numbers, or [n, 3] similarities and ranks of matches; for tags [n] objects, an array
+[words, 4] per row (`kinds/tags.py`)"""
 Thresholds = NDArray[np.float64]
 """[decisions] probability above which the answer to a binary decision is yes; [n, decisions] one for each row"""
 
@@ -33,13 +35,16 @@ class Truth:
     """number of the positive class of precision, recall and `f1-positive`"""
     thresholds: Thresholds | None = None
     """decision thresholds of the model that is scored; None: it decides for what is more likely"""
+    names: tuple[str, ...] = ()
+    """names of the classes"""
 
     @staticmethod
     def of(labels: "Labels", targets: Targets, thresholds: Thresholds | None = None) -> "Truth":
         """Convert training targets to the label's units. `thresholds` default to those of the labels."""
         positive = None if labels.positive is None else labels.names.index(labels.positive)
         cuts = np.array(labels.thresholds) if thresholds is None and labels.thresholds is not None else thresholds
-        return Truth(labels.kind, labels.in_units(targets), len(labels.names), labels.limits, positive, cuts)
+        targets, names = labels.in_units(targets), labels.names
+        return Truth(labels.kind, targets, len(names), labels.limits, positive, cuts, names)
 
     def __len__(self) -> int:
         return len(self.targets)

@@ -10,6 +10,7 @@ from weft.losses.base import LossOptions
 from weft.losses.binary_cross_entropy import BinaryCrossEntropyConfig
 from weft.losses.cosent import CoSentConfig
 from weft.losses.cosine_embedding import CosineEmbeddingConfig
+from weft.losses.crf import CrfConfig
 from weft.losses.cross_entropy import CrossEntropyConfig
 from weft.losses.dual_objective import DualObjectiveConfig
 from weft.losses.focal import FocalConfig
@@ -29,7 +30,8 @@ LossConfig = Annotated[
     | CoSentConfig
     | AngleConfig
     | FocalConfig
-    | LogitAdjustedConfig,
+    | LogitAdjustedConfig
+    | CrfConfig,
     Field(discriminator="name"),
     Exchangeable(LossOptions),
 ]

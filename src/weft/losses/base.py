@@ -3,10 +3,12 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor, nn
 
 from weft.foundation.components import Component
 from weft.foundation.errors import UserError
+from weft.foundation.values import Words
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Targets
 from weft.nn.heads.base import Bounds
@@ -47,9 +49,25 @@ class Loss(nn.Module, ABC):
     def read(self, output: Tensor) -> Tensor:
         """Convert outputs to predictions: [n, classes] probabilities, or [n] numbers for a regression."""
 
+    def by_row(self, output: Tensor, target: Tensor, words: Words, weights: Tensor | None) -> Tensor:
+        """Outputs [u, k] and targets [u] of words -> [n] mean loss of each row's words.
+
+        `weights` [k] are factors on the loss of a word by its class.
+        """
+        losses: Tensor = self(output, target)
+        return words.mean(losses if weights is None else losses * weights[target])
+
+    def read_words(self, output: Tensor, words: Words) -> Tensor:  # noqa: ARG002
+        """Convert outputs [u, k] of words to [u, 2]: the number of the predicted class, and its probability."""
+        best = self.read(output).max(dim=1)
+        return torch.stack([best.indices.to(best.values.dtype), best.values], dim=1)
+
 
 class LossOptions(Component):
     """Base class of all loss configs."""
+
+    of_texts: ClassVar[bool] = False
+    """whether the loss of labels of words is of whole texts and not a mean over words"""
 
     @abstractmethod
     def build(self, labels: Labels, task: str, bounds: Bounds) -> Loss:

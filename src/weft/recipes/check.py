@@ -38,9 +38,12 @@ class SplitFacts:
     median_tokens: int
     longest: int
     cut: int
+    unseen: int
+    """words that are cut off or have no token, for labels of words"""
 
     def __str__(self) -> str:
         cut = f", {self.cut:,} rows lose tokens" if self.cut else ""
+        cut += f", {self.unseen:,} words not seen" if self.unseen else ""
         return (
             f"{self.task} {self.split}: {self.rows:,} rows; {self.labels}; "
             f"length: median {self.median_tokens} tokens, maximum {self.longest}{cut}"
@@ -215,6 +218,7 @@ def facts(dataset: Dataset, split: str) -> SplitFacts:
         int(np.median(counts)),
         int(counts.max()),
         dataset.cut_rows(),
+        dataset.unseen_words(),
     )
 
 

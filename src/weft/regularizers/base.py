@@ -6,6 +6,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from weft.foundation.components import Component
+from weft.foundation.values import Words
 from weft.kinds.labels import Labels
 
 Run = Callable[[Tensor, int], Tensor]
@@ -44,3 +45,7 @@ class Divergence:
 
     def __call__(self, one: Tensor, two: Tensor) -> Tensor:
         return self.kind.divergence(self.read(one), self.read(two))
+
+    def of(self, words: Words | None) -> Callable[[Tensor, Tensor], Tensor]:
+        """Return the divergence of the rows of a batch: for labels of words, the mean over each row's words."""
+        return self if words is None else lambda one, two: words.mean(self(one, two))

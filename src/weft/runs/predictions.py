@@ -21,24 +21,30 @@ ROWS_AT_ONCE = 8192
 def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:
     """Write TASK.parquet for each task: texts, label, prediction and 2-D PCA of the embedding of every dev row."""
     for name, dataset in datasets.items():
-        predictions, plane = evaluation.predictions[name], evaluation.planes[name]
+        predictions, plane = evaluation.predictions[name], evaluation.planes.get(name)
         truth = evaluation.truth(dataset)
-        with pq.ParquetWriter(answers_in(folder, name), _schema(dataset, plane)) as writer:
+        with pq.ParquetWriter(answers_in(folder, name), _schema(dataset, predictions, plane)) as writer:
             for start in range(0, len(dataset), ROWS_AT_ONCE):
                 rows = range(len(dataset))[start : start + ROWS_AT_ONCE]
                 writer.write_table(pa.table(_columns(dataset, rows, truth, predictions, plane), schema=writer.schema))
 
 
-def _schema(dataset: Dataset, plane: Plane) -> pa.Schema:
+def _schema(dataset: Dataset, predictions: Predictions, plane: Plane | None) -> pa.Schema:
     labels = dataset.labels
     label = labels.kind.cell_type
     texts = dict.fromkeys(("text", "text2")[: len(dataset.columns)], pa.string())
-    numbers = [*(f"p_{name}" for name in labels.names), "pca_1", "pca_2"]
-    types = {"row": pa.int64(), **texts, "label": label, "prediction": label, **dict.fromkeys(numbers, pa.float64())}
-    return pa.schema(types, {"pca_explained": json.dumps(plane.explained)})
+    more = {name: own for name, (own, _) in labels.kind.saved_columns(labels, predictions[:0]).items()}
+    types = {"row": pa.int64(), **texts, "label": label, "prediction": label, **more}
+    notes = {"names": json.dumps(labels.names)}
+    if plane is not None:
+        types |= dict.fromkeys(("pca_1", "pca_2"), pa.float64())
+        notes["pca_explained"] = json.dumps(plane.explained)
+    return pa.schema(types, notes)
 
 
-def _columns(dataset: Dataset, rows: range, truth: Truth, predictions: Predictions, plane: Plane) -> dict[str, Any]:
+def _columns(
+    dataset: Dataset, rows: range, truth: Truth, predictions: Predictions, plane: Plane | None
+) -> dict[str, Any]:
     """Columns of predictions/TASK.parquet for a range of rows."""
     part = slice(rows.start, rows.stop)
     targets, predictions = dataset.targets[part], predictions[part]
@@ -48,5 +54,7 @@ def _columns(dataset: Dataset, rows: range, truth: Truth, predictions: Predictio
     columns["label"] = labels.kind.cells(labels.in_units(targets), labels.names)
     chosen = truth.rows(np.arange(rows.start, rows.stop)).decide(labels.in_units(predictions))
     columns["prediction"] = labels.kind.cells(chosen, labels.names)
-    columns |= {f"p_{label}": predictions[:, i] for i, label in enumerate(labels.names)}
+    columns |= {name: values for name, (_, values) in labels.kind.saved_columns(labels, predictions).items()}
+    if plane is None:
+        return columns
     return columns | {"pca_1": plane.points[part, 0], "pca_2": plane.points[part, 1]}

@@ -68,7 +68,7 @@ class TaskRun:
     @cached_property
     def _plain_truth(self) -> Truth:
         positive = None if self.positive is None else self.names.index(self.positive)
-        return Truth(self.kind, self.targets, len(self.names), self.label_range, positive)
+        return Truth(self.kind, self.targets, len(self.names), self.label_range, positive, names=self.names)
 
     @cached_property
     def tuned(self) -> TunedThresholds | None:
@@ -251,11 +251,15 @@ def _task(name: str, config: dict[str, Any], labels: dict[str, Any], file: Path)
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{file}: is damaged ({error})") from None
     columns = {column: table.column(column) for column in table.column_names}
-    names = tuple(column[2:] for column in columns if column.startswith("p_"))
+    metadata = table.schema.metadata or {}
+    if b"names" in metadata:
+        names = tuple(json.loads(metadata[b"names"]))
+    else:  # older runs
+        names = tuple(column[2:] for column in columns if column.startswith("p_"))
     sides = [columns[side].to_pylist() for side in ("text", "text2") if side in columns]
     kind = KINDS[config["kind"]]
     plane = [columns[c].to_numpy() for c in ("pca_1", "pca_2") if c in columns]
-    explained = (table.schema.metadata or {}).get(b"pca_explained")
+    explained = metadata.get(b"pca_explained")
     return TaskRun(
         name=name,
         kind=kind,

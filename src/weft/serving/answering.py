@@ -45,7 +45,10 @@ class Answering:
         self.requests = Room(settings.queue_requests, "requests")
         self.chars = Room(settings.queue_chars, "characters")
         self.pairs = {name for name, task in model.config.tasks.items() if task.reading != "single"}
-        self.embedders = {self.name: model.embedding_task()} | {f"{self.name}/{task}": task for task in model.tasks}
+        vectors = [task for task, own in model.config.tasks.items() if not own.pooling.keeps_tokens]
+        self.embedders = {f"{self.name}/{task}": task for task in vectors}
+        if vectors:
+            self.embedders = {self.name: model.embedding_task()} | self.embedders
         """name in /v1/models -> task whose pooling it uses"""
         able = [task for task in model.tasks if task in self.pairs and _gives_relevance(model, task)]
         self.rerankers = dict([(self.name, able[0])] if able else []) | {f"{self.name}/{task}": task for task in able}
@@ -170,7 +173,7 @@ class Answering:
             return await self.batcher.ask(pieces), sum(piece.tokens for piece in pieces)
 
     def _read(self, task: str, values: Values) -> list[dict[str, Any]]:
-        return [prediction.as_dict() for prediction in self.model.read(task, np.asarray(values, dtype=np.float64))]
+        return [prediction.as_dict() for prediction in self.model.read(task, np.asarray(values))]
 
 
 def _gives_relevance(model: Model, task: str) -> bool:

@@ -89,6 +89,15 @@ class EmbeddingsBody(RequestBody):
     user: str | None = Field(None, description="Accepted for compatibility and ignored.")
 
 
+class SpanAnswer(BaseModel):
+    """Characters of a text with one label."""
+
+    start: int = Field(description="First character of the span, counted from 0 in Unicode code points.")
+    end: int = Field(description="End of the span: the character after the last one.")
+    label: str
+    score: float = Field(description="The mean probability of the tags of the span's words.")
+
+
 class RerankBody(RequestBody):
     """Request of Cohere's and Jina's rerank APIs."""
 
@@ -111,8 +120,10 @@ class Answer(BaseModel):
     """The prediction for one row; a regression has only a score."""
 
     task: str
-    label: str | list[str] | None = Field(None, description="The most probable class, or all labels that apply.")
-    score: float = Field(description="The highest probability, or the predicted number.")
+    label: str | list[str] | list[SpanAnswer] | None = Field(
+        None, description="The most probable class, all labels that apply, or the spans of a task with tags."
+    )
+    score: float = Field(description="The highest probability, the predicted number, or the mean probability of tags.")
     probabilities: dict[str, float] | None = None
 
 

@@ -123,9 +123,13 @@ class Outcomes:
         for (arm, seed), run in self.runs.items():
             for task, own in run.tasks.items():
                 name, other = first.setdefault(task, (f"{arm}-{seed}", own))
-                same = np.array_equal(own.truth.targets, other.truth.targets)
+                same = _same(own.truth, other.truth)
                 if not same or not (own.texts is None or other.texts is None or own.texts == other.texts):
                     raise RunError(f"{task}: the dev rows of {arm}-{seed} differ from those of {name}")
+
+
+def _same(one: Truth, other: Truth) -> bool:
+    return np.array_equal(one.kind.flat(one.targets), other.kind.flat(other.targets))
 
 
 def _number(value: float | None) -> float:

@@ -169,7 +169,10 @@ def _plan_arm(
         scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
-        dev_digest={task: hashlib.sha256(own.dev.targets.tobytes()).hexdigest() for task, own in made.data.items()},
+        dev_digest={
+            task: hashlib.sha256(own.labels.kind.flat(own.dev.targets).tobytes()).hexdigest()
+            for task, own in made.data.items()
+        },
         files={
             str(path): sha256(path)
             for own in made.data.values()

@@ -18,6 +18,7 @@ from weft.foundation.components import require_made
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import seeded
 from weft.foundation.start import shapes_alone
+from weft.kinds import KINDS
 from weft.kinds.labels import Labels
 from weft.tasks.config import ModelConfig
 from weft.tasks.network import Network
@@ -40,7 +41,8 @@ def task_files(
 def build_reader(config: ModelConfig, task: str, tokenizer: Tokenizer) -> Reader:
     """Build the reader that turns a task's texts into token sequences."""
     own = config.tasks[task]
-    return Reader(own.reading, tokenizer.template, config.max_length, own.long_texts)
+    split = KINDS[own.kind].word_split(own.words)
+    return Reader(own.reading, tokenizer.template, config.max_length, own.long_texts, split, own.subwords or "first")
 
 
 def build_network(

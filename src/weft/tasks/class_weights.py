@@ -24,9 +24,11 @@ def class_weights(config: TaskConfig, labels: Labels, targets: Targets, task: st
     if config.class_weights is None:
         return None
     key = f"tasks.{task}.class_weights"
+    if config.chosen_loss.of_texts:
+        raise UserError(f"{key}: loss = {config.chosen_loss.name!r} scores whole texts, not words; leave it out")
     if not labels.kind.has_one_class:
         raise UserError(f"{key}: is for tasks with one class per row, but the task is a {labels.kind.name}")
-    counts = np.bincount(targets.astype(np.int64), minlength=len(labels.names))
+    counts = np.bincount(labels.kind.flat(targets).astype(np.int64), minlength=len(labels.names))
     wanted = {"effective": BETA} if config.class_weights == "effective" else config.class_weights
     if wanted == "balanced":
         weights = np.divide(1.0, counts, out=np.zeros(len(counts)), where=counts > 0)

@@ -10,12 +10,13 @@ from weft.bodies.adapters.base import AdapterOptions
 from weft.data.config import DataConfig, DataField
 from weft.data.long_texts import LongTextsConfig
 from weft.data.long_texts.truncate import TRUNCATE
-from weft.data.readings import Reading
+from weft.data.readings import Reading, Subwords
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
 from weft.foundation.own_code import Importer, SourceFile, names_code, trusts_code
 from weft.kinds import KINDS, KindName
+from weft.kinds.base import WordSplit
 from weft.kinds.cells import canonical
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
@@ -66,7 +67,7 @@ class TaskConfig(Config):
     """Layer that is pooled: its number (0 is the embeddings), or "mix" for a learned mix of all layers. Defaults to the
     last layer."""
     pooling: PoolingConfig = ClsConfig()
-    """How the token states of a sequence become one vector."""
+    """How the token states of a sequence become one vector. Defaults to cls, or to words for tags."""
     head: HeadConfig = LinearConfig()
     """Layers on top of the pooled vectors. Defaults to linear, and to vectors for matches."""
     share_head: str | None = None
@@ -79,6 +80,12 @@ class TaskConfig(Config):
     """Term added to the loss of each row: smart or r-drop. Defaults to no regularizer."""
     batch_size: int = Field(default=16, ge=1)
     """Rows of this task per forward pass, over all processes."""
+    words: WordSplit | None = None
+    """tags: how texts that are not lists of words are split: at whitespace and around punctuation, or only at
+    whitespace. Defaults to punctuation."""
+    subwords: Subwords | None = None
+    """tags: which tokens of a word are trained to predict its label, first or all. The first token makes the
+    prediction. Defaults to first."""
     labels: tuple[Any, ...] | None = None
     """Class names in the order of the class numbers. Defaults to the labels found in the train file."""
     range: tuple[float, float] | None = None
@@ -122,6 +129,16 @@ class TaskConfig(Config):
         kind.check_texts(self.reading, len(self.data.negative))
         kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
+        kind.check_words(
+            self.reading,
+            keeps_words=self.pooling.keeps_tokens,
+            masks=bool(self.data.mask),
+            long_texts=self.long_texts.name,
+            words=self.words,
+            subwords=self.subwords,
+        )
+        if self.subwords == "all" and self.chosen_loss.of_texts:
+            raise ValueError(f'`subwords` is "all", but loss = "{self.chosen_loss.name}" needs one token for each word')
         return self
 
     @model_validator(mode="after")

@@ -24,6 +24,7 @@ def constant_loss(loss: Loss, targets: Targets, bounds: Bounds, batch_size: int)
     It is found by minimizing the loss, so every loss is supported, and heads with outputs within `bounds`. A loss that
     sees the batch gets one batch of `batch_size` rows.
     """
+    # `targets` has one entry per row, or per word for labels of words
     most = batch_size if loss.sees_batch else MOST_ROWS
     rows = np.linspace(0, len(targets) - 1, min(len(targets), most)).astype(int)
     target = torch.from_numpy(np.ascontiguousarray(targets[rows]))

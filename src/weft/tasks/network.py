@@ -101,7 +101,9 @@ class Network(nn.Module):
             spans = [(batches[0].task, len(distinct.encoded.ids))]
         layers = self.states(embedded, distinct.encoded, spans, tokens_read(texts, first_only, distinct.places))
         pieces = iter(split_layers(layers, texts, distinct.places))
-        outputs = [self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts) for batch in batches]
+        outputs = [
+            self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts, batch.words) for batch in batches
+        ]
         # losses and their logarithms need more precision than half precision has
         return [output.float() if output.dtype in (torch.bfloat16, torch.float16) else output for output in outputs]
 

@@ -10,7 +10,7 @@ from weft.bodies.body import Body
 from weft.bodies.dropout import drop_alike
 from weft.foundation.components import require_made
 from weft.foundation.errors import UserError
-from weft.foundation.values import Encoded
+from weft.foundation.values import Encoded, Words
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import choose_metrics
 from weft.losses.base import Loss
@@ -80,9 +80,10 @@ class Task(nn.Module):
         return self.metrics[0]
 
     def vectors(self, hidden: Sequence[Tensor], encoded: Encoded) -> Tensor:
-        """[n, width] pooled vectors of all texts, from the hidden states of all layers"""
+        """[n, width] pooled vectors of all texts, from the hidden states of all layers; [t, width] if the pooling keeps
+        tokens"""
         pooled: Tensor = self.pooling(self.layer(hidden), encoded)
-        if encoded.windows is not None:
+        if encoded.windows is not None and not self.pooling.keeps_tokens:
             pooled = self.windows(pooled, encoded.by_text)
         return pooled
 
@@ -97,8 +98,10 @@ class Task(nn.Module):
         output: Tensor = self.head(dropped[0], dropped[1] if len(dropped) > 1 else None, *dropped[2:])
         return output
 
-    def losses(self, output: Tensor, target: Tensor) -> Tensor:
-        """[n] loss of each row, multiplied by its class weight"""
+    def losses(self, output: Tensor, target: Tensor, words: Words | None = None) -> Tensor:
+        """[n] loss of each row, multiplied by its class weight; for labels of words, the mean over the row's words"""
+        if words is not None:
+            return self.loss.by_row(output, target, words, self.class_weights)
         losses: Tensor = self.loss(output, target)
         return losses if self.class_weights is None else losses * self.class_weights[target]
 
@@ -113,14 +116,23 @@ class Task(nn.Module):
         parts = zip(output.split(size), target.split(size), strict=True)
         return torch.cat([self.losses(*part) for part in parts])
 
-    def forward(self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...]) -> Tensor:
-        """[n, k]; `hidden` and `texts` have one entry, or two for a bi reading."""
-        return self.outputs([self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)])
+    def forward(
+        self, hidden: Sequence[Sequence[Tensor]], texts: tuple[Encoded, ...], words: Words | None = None
+    ) -> Tensor:
+        """[n, k], or [u, k] for labels of words; `hidden` and `texts` have one entry, or two for a bi reading."""
+        vectors = [self.vectors(side, encoded) for side, encoded in zip(hidden, texts, strict=True)]
+        return self.outputs(vectors if words is None else [vectors[0][words.tokens(texts[0])]])
 
     @torch.no_grad()
     def read(self, vectors: list[Tensor]) -> Tensor:
         """Compute predictions (probabilities or numbers) from pooled vectors."""
         answer: Tensor = self.loss.read(self.outputs(vectors))
+        return answer
+
+    @torch.no_grad()
+    def read_words(self, output: Tensor, words: Words) -> Tensor:
+        """[u, 2] predicted class and its probability, from the outputs [u, k] of words"""
+        answer: Tensor = self.loss.read_words(output, words)
         return answer
 
 

@@ -22,6 +22,7 @@ CELLS: tuple[tuple[Labels, tuple[str, ...]], ...] = (
     (Labels(KINDS["classification"], ("a", "b", "c", "d")), ("a", "c", "d", "b", "a")),
     (Labels(KINDS["ordinal"], ("low", "middle", "high")), ("high", "low", "middle", "high", "low")),
     (Labels(KINDS["multilabel"], ("a", "b", "c")), ("a", "", "b,c", "a,b,c", "c")),
+    (Labels(KINDS["tags"], ("O", "B-x", "I-x")), ('["O"]', '["B-x"]', '["I-x"]', '["O"]', '["B-x"]')),
     (Labels(KINDS["regression"], scaled=True), ("0", "1", "0.25", "0.5", "0.75")),
     (Labels(KINDS["matches"]), ("0 1", "2 3", "4 5", "0 6", "7 1")),
 )
@@ -62,9 +63,8 @@ def _check_built(loss: Loss, labels: Labels, cells: Sequence[str], bounds: Bound
     shape = (ROWS, 2, WIDTH) if loss.reads_vectors else (ROWS, loss.outputs)
     drawn = low + (high - low) * torch.rand(shape, generator=generator)
     output = (F.normalize(drawn, dim=2) if loss.reads_vectors else drawn).requires_grad_()
-    targets: NDArray[Any] = np.array(
-        [labels.kind.target(cell, labels) for cell in cells], dtype=labels.kind.target_type
-    )
+    found: Any = [labels.kind.target(cell, labels) for cell in cells]
+    targets: NDArray[Any] = np.array(labels.kind.flat(found), dtype=labels.kind.target_type)
     loss.observe(targets)
     losses = loss(output, torch.from_numpy(targets))
     require(losses.shape == (ROWS,), f"{where}: returns losses of shape {list(losses.shape)}, expected one per row")

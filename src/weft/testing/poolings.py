@@ -13,7 +13,7 @@ LENGTHS = (4, 2, 3)
 
 
 def check_pooling(config: PoolingOptions) -> None:
-    """Check that a pooling returns one vector per sequence, from the tokens of that sequence only.
+    """Check that a pooling returns one vector per sequence, from the tokens of that sequence only, or one per token.
 
     `padded`, which exported models use, must return the same vectors as `forward`.
     """
@@ -24,9 +24,13 @@ def check_pooling(config: PoolingOptions) -> None:
     encoded = Encoded(torch.zeros(tokens, dtype=torch.long), torch.zeros(tokens, dtype=torch.long), LENGTHS)
     hidden = torch.randn(tokens, SHAPE.width, generator=torch.Generator().manual_seed(0)).requires_grad_()
     vectors = pooling(hidden, encoded)
-    found, expected = list(vectors.shape), [len(LENGTHS), pooling.width]
+    found, expected = list(vectors.shape), [tokens if pooling.keeps_tokens else len(LENGTHS), pooling.width]
     require(found == expected, f"{where}: returns shape {found}, expected {expected}")
-    vectors[1].sum().backward()
+    require(
+        pooling.keeps_tokens == config.keeps_tokens,
+        f"{where}: `keeps_tokens` differs between the config and the module",
+    )
+    (vectors[4:6] if pooling.keeps_tokens else vectors[1]).sum().backward()
     touched = hidden.grad.abs().sum(1) > 0 if hidden.grad is not None else torch.zeros(tokens, dtype=torch.bool)
     own = touched[4:6]
     require(own.any(), f"{where}: the gradient of the sequence's tokens is missing or zero")
@@ -38,4 +42,6 @@ def check_pooling(config: PoolingOptions) -> None:
     for row, states in enumerate(hidden.detach().split(LENGTHS)):
         padded[row, : len(states)] = states
         mask[row, : len(states)] = 1
-    require_close(pooling.padded(padded, mask), vectors, f"{where}: `padded` and `forward` return different vectors")
+    same = pooling.padded(padded, mask)
+    same = same[mask.bool()] if pooling.keeps_tokens else same
+    require_close(same, vectors, f"{where}: `padded` and `forward` return different vectors")

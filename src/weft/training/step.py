@@ -211,7 +211,7 @@ class Step:
         A row without a label has no label loss.
         """
         distillation = self.methods.distillation
-        losses = self._label_losses(window, part, output, batch.target)
+        losses = self._label_losses(window, part, batch, output)
         if batch.labelled is not None:
             losses = losses * batch.labelled
         if distillation is None or batch.teacher is None:
@@ -220,16 +220,16 @@ class Step:
         taught = self.network.task(batch.task).imitation(output, batch.teacher, distillation.temperature)
         return (1 - weight) * losses + weight * taught
 
-    def _label_losses(self, window: Window, part: Part, output: Tensor, target: Tensor) -> Tensor:
+    def _label_losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:
         """[n] label loss of each row of this process. A loss that gathers sees the rows of all processes.
 
         A batch with fewer rows than processes is not gathered: some processes have no row of it and do not take part.
         """
         task = self.network.task(part.task)
         if not task.loss.gathers or window.rows_of(part.task, part.micro) < self.processes.count:
-            return task.losses(output, target)
+            return task.losses(output, batch.target, batch.words)
         outputs, own = self.processes.gather(output)
-        targets, _ = self.processes.gather(target)
+        targets, _ = self.processes.gather(batch.target)
         return task.losses(outputs, targets)[own]
 
     def _forward(
@@ -286,7 +286,7 @@ class Step:
                 return self.network.outputs(embedded, distinct, [batch])[0]
 
         with seeded(self.seed, *place, "regularizer"):
-            term: Tensor = task.regularizer(run, embedded, output, task.divergence)
+            term: Tensor = task.regularizer(run, embedded, output, task.divergence.of(batch.words))
         return term
 
     def _penalize_outputs(
@@ -298,7 +298,7 @@ class Step:
             with torch.no_grad():
                 _, earlier = self._forward(penalty.earlier(self.network), distinct, batches, place)
             distances = [
-                penalty(output, before, self.network.task(batch.task).divergence)
+                penalty(output, before, self.network.task(batch.task).divergence.of(batch.words))
                 for batch, output, before in zip(batches, outputs, earlier, strict=True)
             ]
             total = total + self._shares(window, batches, distances).sum()

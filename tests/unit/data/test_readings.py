@@ -22,13 +22,13 @@ def test_single_bi_and_cross() -> None:
     assert [s.ids.tolist() for s in alone] == [[CLS, 7, 8, SEP]]
     both = Reader("bi", BERT, 10).sequences(first, second)
     assert [s.ids.tolist() for s in both] == [[CLS, 7, 8, SEP], [CLS, 9, SEP]]
-    ((together, of_second, _),) = Reader("cross", BERT, 10).sequences(first, second)
+    ((together, of_second, *_),) = Reader("cross", BERT, 10).sequences(first, second)
     assert together.tolist() == [CLS, 7, 8, SEP, 9, SEP]
     assert of_second == 2
-    ((run_on, of_second, _),) = Reader("concat", BERT, 10).sequences(first, second)
+    ((run_on, of_second, *_),) = Reader("concat", BERT, 10).sequences(first, second)
     assert run_on.tolist() == [CLS, 7, 8, 9, SEP]
     assert of_second == 0
-    ((cut, _, _),) = Reader("concat", BERT, 8).sequences(ids(*range(10, 19)), second)
+    ((cut, *_),) = Reader("concat", BERT, 8).sequences(ids(*range(10, 19)), second)
     assert cut.tolist() == [CLS, 10, 11, 12, 13, 14, 9, SEP]
 
 
@@ -51,7 +51,7 @@ def test_cross_cuts_as_the_tokenizers_library_does(first: int, second: int, max_
     expected = _LIBRARY.encode(a, b)
     _LIBRARY.no_truncation()
     parts = [np.array(_LIBRARY.encode(text, add_special_tokens=False).ids, dtype=np.int32) for text in (a, b)]
-    ((sequence, of_second, _),) = Reader("cross", BERT, max_length).sequences(*parts)
+    ((sequence, of_second, *_),) = Reader("cross", BERT, max_length).sequences(*parts)
     assert sequence.tolist() == expected.ids
     assert of_second == sum(expected.type_ids)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.tiny import write_rows
-from weft.data import tokens
+from weft.data import tokens, word_tokens
 from weft.data.tokenizer import Tokenizer
 from weft.data.tokens import tokenize_file
 from weft.foundation.errors import UserError
@@ -130,7 +130,7 @@ def test_empty_texts_by_their_own_rule(tmp_path: Path, cache: Path, tokenizer: T
 def test_long_texts_are_tokenized_in_parts(
     tmp_path: Path, cache: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "CHARACTERS", 30)
+    monkeypatch.setattr(word_tokens, "CHARACTERS", 30)
     content = [{"text": "the film " * (1 + i % 9), "label": i % 2} for i in range(20)]
     file = tokenize_file(write_rows(tmp_path / "a.tsv", content), ["text"], tokenizer)
     expected = tokenizer.encode([str(row["text"]) for row in content])

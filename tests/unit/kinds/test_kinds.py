@@ -16,15 +16,21 @@ from weft.kinds import KINDS
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import METRICS, choose_metrics
 from weft.kinds.probability import ProbabilityKind
+from weft.kinds.tags import objects
 from weft.kinds.truth import Predictions, Truth
 from weft.losses import LossConfig
 from weft.nn.heads import HeadConfig
 
 LABELS = {name: row.labels for name, row in KIND_ROWS.items()}
 every = pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+OF_ROWS = {name: labels for name, labels in LABELS.items() if not labels.kind.labels_words}
+of_rows = pytest.mark.parametrize("labels", OF_ROWS.values(), ids=OF_ROWS)
+"""kinds with one prediction per row; test_tags.py has those of words"""
 
 
 def targets_of(labels: Labels) -> np.ndarray:
+    if labels.kind.labels_words:
+        return objects([np.array(row, dtype=np.int64) for row in KIND_ROWS[labels.kind.name].targets])  # type: ignore[arg-type]
     return np.array(KIND_ROWS[labels.kind.name].targets, dtype=labels.kind.target_type)
 
 
@@ -55,10 +61,12 @@ def test_a_kind_that_does_not_exist() -> None:
 def test_written_labels_are_read_back(labels: Labels) -> None:
     targets = targets_of(labels)
     written = labels.kind.cells(labels.in_units(targets), labels.names)
-    np.testing.assert_allclose(labels.kind.read_cells(list(written), labels.names), labels.in_units(targets))
+    flat, read = labels.kind.flat, labels.kind.read_cells(list(written), labels.names)
+    assert len(read) == len(targets)
+    np.testing.assert_allclose(flat(read), flat(labels.in_units(targets)))
 
 
-@every
+@of_rows
 def test_an_answer_says_what_is_decided(labels: Labels) -> None:
     """The answer of a request, the column of a file and the words of a report are of one mind."""
     kind, values = labels.kind, answers_of(labels)
@@ -75,7 +83,7 @@ def test_an_answer_says_what_is_decided(labels: Labels) -> None:
     assert (label, math.isnan(score), bool(probabilities)) == (None, True, False)
 
 
-@every
+@of_rows
 def test_tempering_decides_nothing_anew(labels: Labels) -> None:
     values = answers_of(labels)
     assert (labels.kind.decide(labels.kind.temper(values, 3.0)) == labels.kind.decide(values)).all()
@@ -103,7 +111,7 @@ def test_every_metric_belongs_to_a_kind() -> None:
     assert {name for kind in KINDS.values() for name in kind.metrics} == set(METRICS)
 
 
-@every
+@of_rows
 def test_the_majority_answer_is_one_answer_for_all_rows(labels: Labels) -> None:
     truth = Truth.of(labels, targets_of(labels))
     answers = labels.kind.majority(truth)
@@ -127,6 +135,7 @@ def test_a_constant_answer_is_noticed() -> None:
         ("classification", "labels no 50%, yes 25%, maybe 25%"),
         ("multilabel", "labels a 50%, b 25%, c 25%"),
         ("regression", "labels 1 to 5, mean 3.12"),
+        ("tags", "5 words, 3 spans of 2 types"),
     ],
 )
 def test_distributions(name: str, text: str) -> None:
@@ -135,7 +144,8 @@ def test_distributions(name: str, text: str) -> None:
 
 def test_what_each_kind_can_be_asked() -> None:
     two = Labels("classification", ("no", "yes"))
-    assert [kind.name for kind in KINDS.values() if kind.has_one_class] == ["classification", "ordinal"]
+    assert [kind.name for kind in KINDS.values() if kind.has_one_class] == ["classification", "ordinal", "tags"]
+    assert [kind.name for kind in KINDS.values() if kind.labels_words] == ["tags"]
     assert [kind.name for kind in KINDS.values() if isinstance(kind, ProbabilityKind)] == list(KINDS)[:3]
     assert {name: labels.kind.decisions(labels.names) for name, labels in LABELS.items()} == {
         "classification": (),
@@ -143,6 +153,7 @@ def test_what_each_kind_can_be_asked() -> None:
         "multilabel": LABELS["multilabel"].names,
         "regression": (),
         "matches": (),
+        "tags": (),
     }
     assert (two.kind.decisions(two.names), two.is_binary) == (("yes",), True)
     assert [name for name, labels in LABELS.items() if labels.limits is not None] == ["regression"]

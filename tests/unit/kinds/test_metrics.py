@@ -12,6 +12,7 @@ from weft.kinds import KINDS, forms
 from weft.kinds.labels import Labels
 from weft.kinds.metrics import METRICS, choose_metrics, explain, overall, score
 from weft.kinds.ranking import rank_candidates
+from weft.kinds.tags import objects
 from weft.kinds.truth import Truth
 
 
@@ -191,6 +192,10 @@ def test_every_metric_stays_within_its_range(name: str) -> None:
             truth, p = Truth(KINDS[kind], draw.normal(size=30)), draw.normal(size=30)
         elif kind == "multilabel":
             truth, p = Truth(KINDS[kind], (draw.random((30, 3)) < 0.5).astype(float), 3), draw.random((30, 3))
+        elif kind == "tags":
+            rows = [draw.integers(0, 2, 4) for _ in range(30)]
+            truth = Truth(KINDS[kind], objects(rows), 2, names=("O", "x"))  # type: ignore[arg-type]
+            p = objects([np.c_[np.zeros((4, 2)), draw.integers(0, 2, 4), np.ones(4)] for _ in rows])  # type: ignore[assignment]
         elif kind == "matches":
             pairs = np.stack([draw.integers(0, 20, 30), draw.integers(20, 40, 30)], axis=1)
             truth, p = Truth(KINDS[kind], pairs), rank_candidates(*draw.random((2, 30, 4), np.float32), pairs)

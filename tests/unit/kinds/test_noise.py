@@ -1,5 +1,7 @@
 """Label errors: cleanlab's flags against a derivation, and predictions that never saw their own row."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -7,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
 from weft.kinds.noise import class_probabilities, numbers, suspicious_classes, suspicious_numbers
+from weft.kinds.tags import objects
 
 
 def test_flags_follow_confident_learning() -> None:
@@ -74,7 +77,22 @@ def test_matches_have_no_labels_that_could_be_wrong() -> None:
     assert len(np.unique(kind.groups(Labels("matches"), pairs))) == 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if not kind.ranks], ids=lambda kind: kind.name)
+def test_tags_differ_but_are_not_searched_for_errors() -> None:
+    kind, labels = KINDS["tags"], Labels("tags", ("O", "x"))
+    targets: Any = objects([np.array(row) for row in ([0, 1], [0, 1], [1, 1], [0, 1, 1])])
+    assert kind.differ(labels, targets, targets[[1, 0, 3, 2]]).tolist() == [False, False, True, True]
+    groups = kind.groups(labels, targets)
+    assert groups[0] == groups[1]
+    assert len(np.unique(groups)) == 3
+    predictions = kind.cross_predict(labels, targets, np.zeros((4, 2), np.float32), np.arange(4))
+    assert [row.tolist() for row in kind.decide(predictions)] == [[0, 0], [0, 0], [0, 0], [0, 0, 0]]
+    assert not kind.suspects(targets, predictions).flagged.any()
+
+
+SEARCHED = [kind for kind in KINDS.values() if not kind.ranks and not kind.labels_words]
+
+
+@pytest.mark.parametrize("kind", SEARCHED, ids=lambda kind: kind.name)
 def test_every_kind_finds_planted_errors(kind) -> None:  # type: ignore[no-untyped-def]
     labels = {
         "multilabel": Labels("multilabel", ("a", "b")),

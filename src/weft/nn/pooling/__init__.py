@@ -12,9 +12,10 @@ from weft.nn.pooling.lstm import LstmConfig
 from weft.nn.pooling.max import MaxConfig
 from weft.nn.pooling.mean import MeanPoolingConfig
 from weft.nn.pooling.pooler import PoolerConfig
+from weft.nn.pooling.words import WordsConfig
 
 PoolingConfig = Annotated[
-    ClsConfig | PoolerConfig | MeanPoolingConfig | MaxConfig | AttentionConfig | LstmConfig,
+    ClsConfig | PoolerConfig | MeanPoolingConfig | MaxConfig | AttentionConfig | LstmConfig | WordsConfig,
     Field(discriminator="name"),
     Exchangeable(PoolingOptions),
 ]

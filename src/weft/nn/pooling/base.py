@@ -1,7 +1,8 @@
-"""Base classes of poolings, which reduce a sequence to one vector."""
+"""Base classes of poolings, which reduce a sequence to one vector, or keep the states of its tokens."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -15,6 +16,8 @@ class Pooling(nn.Module, ABC):
 
     first_only = False
     """whether it uses only the first token of each sequence"""
+    keeps_tokens = False
+    """whether it returns the states of all tokens [t, width], of which the task selects those of words"""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -32,6 +35,9 @@ class Pooling(nn.Module, ABC):
 
 class PoolingOptions(Component):
     """Base class of all pooling configs."""
+
+    keeps_tokens: ClassVar[bool] = False
+    """whether the pooling returns the states of all tokens"""
 
     @abstractmethod
     def build(self, body: Body) -> Pooling:

@@ -38,6 +38,8 @@ class Label:
 
 def choose_texts(found: Profile) -> TextColumns:
     """Choose the text columns; raises UserError if no column looks like text."""
+    if found.tagged is not None:
+        return TextColumns(found.tagged[:1], f"lists of words, as long as those of {found.tagged[1]}")
     candidates = [column for column in found.columns.values() if column.is_text]
     if not candidates:
         raise UserError(
@@ -85,7 +87,11 @@ def _is_pair(one: str, other: str) -> bool:
 
 def choose_labels(found: Profile, texts: Sequence[str]) -> list[Label]:
     """Choose every column that can be a label, at least one. Columns of 0 and 1 become one multilabel task."""
-    candidates = [column for column in found.columns.values() if column.name not in texts and column.could_be_label]
+    tags = [] if found.tagged is None or found.tagged[0] not in texts else [_tags(found, found.tagged[1])]
+    taken = [*texts, *(column for label in tags for column in label.columns)]
+    candidates = [column for column in found.columns.values() if column.name not in taken and column.could_be_label]
+    if not candidates and tags:
+        return tags
     if not candidates and len(texts) == 2:
         doubt = "no column looks like a label, so every row is taken for a match: two texts that belong together"
         return [Label((), "matches", "", "two texts and no label", doubt)]
@@ -98,8 +104,17 @@ def choose_labels(found: Profile, texts: Sequence[str]) -> list[Label]:
     flags = [column for column in chosen if column.is_flag and not _is_plain_label(column)]
     flags = flags if len(flags) > 1 else []
     named = any(column.is_named_label for column in chosen)
-    labels = [_one_label(column, alone=len(chosen) == 1) for column in chosen if column not in flags]
+    labels = [
+        *tags,
+        *(_one_label(column, alone=len(chosen) == 1 and not tags) for column in chosen if column not in flags),
+    ]
     return [*labels, *([_flags(flags, named=bool(labels) and named)] if flags else [])]
+
+
+def _tags(found: Profile, column: str) -> Label:
+    names = sorted(found.columns[column].parts)
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return Label((column,), "tags", "a list of tags, one for each word", f"{len(names)} tags of words: {shown}")
 
 
 def _is_plain_label(column: Column) -> bool:

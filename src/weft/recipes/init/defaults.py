@@ -35,12 +35,15 @@ def run_settings(fewest_rows: int) -> list[str]:
     ]
 
 
-def task_settings(*, pair: bool, fixed: str | None) -> list[str]:
-    """Keys of one task, of one text or two; `fixed` is the only reading that its kind supports."""
+def task_settings(*, pair: bool, fixed: str | None, pooled: bool) -> list[str]:
+    """Keys of one task, of one text or two.
+
+    `fixed` is the only reading that its kind supports; `pooled` is false for labels of words.
+    """
     reading = 'reading = "cross"   # both texts in one sequence: the most accurate; "bi" encodes each once'
     if fixed is not None:
         reading = f'reading = "{fixed}"   # the only reading of this kind'
-    return [*([reading] if pair else []), 'pooling = "mean"', "batch_size = 16"]
+    return [*([reading] if pair else []), *(['pooling = "mean"'] if pooled else []), "batch_size = 16"]
 
 
 def dev_fraction(rows: int) -> str:

@@ -12,6 +12,7 @@ from weft.data.files import Row, read_rows
 from weft.data.layout import Layout
 from weft.data.opening import ending, explaining, is_delimited
 from weft.data.problems import Problems
+from weft.data.words import listed_words
 from weft.foundation.errors import UserError
 
 
@@ -24,6 +25,8 @@ class Profile:
     rows: int
     bad_lines: int
     columns: dict[str, Column]
+    tagged: tuple[str, str] | None = None
+    """the columns with the words of each text and with their tags, if there are such columns"""
 
 
 def profile(path: Path, encoding: str) -> Profile:
@@ -32,7 +35,8 @@ def profile(path: Path, encoding: str) -> Profile:
     layout = Layout(encoding=encoding, header=not is_delimited(path))  # read the first line as a row; checked below
     stream = read_rows(path, problems, layout=layout)
     first = next(stream, None)
-    rows, columns = _count(stream if is_delimited(path) else chain([first] if first else [], stream))
+    pairs = TagPairs()
+    rows, columns = _count(pairs.watch(stream if is_delimited(path) else chain([first] if first else [], stream)))
     if is_delimited(path) and first is not None and rows:
         header = list(first.values.values())
         if header_is_data(header, [columns[name] for name in first.values]):
@@ -48,7 +52,36 @@ def profile(path: Path, encoding: str) -> Profile:
     if not rows:
         problems.stop()
         raise UserError(f"{path}: has no rows")
-    return Profile(path, layout, rows, problems.counts.total(), columns)
+    return Profile(path, layout, rows, problems.counts.total(), columns, pairs.chosen(columns))
+
+
+class TagPairs:
+    """Pairs of columns that hold lists of equal lengths in every row."""
+
+    def __init__(self) -> None:
+        self.pairs: set[tuple[str, str]] | None = None
+
+    def watch(self, stream: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows unchanged."""
+        for row in stream:
+            if self.pairs is None or self.pairs:
+                self._see(row)
+            yield row
+
+    def _see(self, row: Row) -> None:
+        lengths = {name: len(words) for name, cell in row.values.items() if (words := listed_words(cell)) is not None}
+        equal = {(one, two) for one in lengths for two in lengths if one != two and lengths[one] == lengths[two]}
+        self.pairs = equal if self.pairs is None else self.pairs & equal
+
+    def chosen(self, columns: dict[str, Column]) -> tuple[str, str] | None:
+        """Return the pair whose second column has the fewest distinct entries, and fewer than the first."""
+        found = [
+            (one, two)
+            for one, two in sorted(self.pairs or ())
+            if not columns[two].parts_overflown
+            and (columns[one].parts_overflown or len(columns[two].parts) < len(columns[one].parts))
+        ]
+        return min(found, key=lambda pair: len(columns[pair[1]].parts)) if found else None
 
 
 def _count(stream: Iterable[Row]) -> tuple[int, dict[str, Column]]:

@@ -148,8 +148,11 @@ def _task(
     bad: list[str],
 ) -> str:
     lines = [f"[tasks.{task}]", f'kind = "{label.kind}"   {_comment(label.why_kind)}']
-    fixed = KINDS[label.kind].defaults.get("reading")
-    lines += [*task_settings(pair=len(texts.columns) == 2, fixed=fixed), "", f"[tasks.{task}.data]"]
+    defaults = KINDS[label.kind].defaults
+    settings = task_settings(
+        pair=len(texts.columns) == 2, fixed=defaults.get("reading"), pooled="pooling" not in defaults
+    )
+    lines += [*settings, "", f"[tasks.{task}.data]"]
     lines += [f"{split} = {_toml(_relative(path, base))}" for split, path in splits.items()]
     if "dev" not in splits:
         lines.append(dev_fraction(found.rows))

@@ -1,4 +1,4 @@
-// One card for each task: bars for classes, a gauge for a number.
+// One card for each task: bars for classes, a gauge for a number, highlighted words for tags.
 
 const SVG = "http://www.w3.org/2000/svg";
 const ARC = Math.PI * 80; // length of the half circle
@@ -58,10 +58,33 @@ function gauge(answer, [low, high]) {
   return picture;
 }
 
-function side(answer, task, name) {
+const COLOURS = 6;
+
+// A text with its spans marked. Offsets count code points, so that they are the same in every language.
+export function highlighted(text, spans, types) {
+  const letters = [...text];
+  const box = make("p", { class: "tagged" });
+  let at = 0;
+  for (const span of spans) {
+    const colour = types.indexOf(span.label) % COLOURS;
+    const mark = make("mark", { class: `tag tag${Math.max(0, colour)}`, title: percent(span.score) }, letters.slice(span.start, span.end).join(""));
+    mark.append(" ", make("small", {}, span.label));
+    box.append(letters.slice(at, span.start).join(""), mark);
+    at = span.end;
+  }
+  box.append(letters.slice(at).join(""));
+  return box;
+}
+
+// The types in tags such as B-city.
+const typesOf = (labels) => [...new Set(labels.map((label) => label.replace(/^[BIESLU]-/, "")))].filter((label) => label !== "O");
+
+function side(answer, task, name, text) {
   const box = make("div", { class: "side" });
   if (name) box.append(make("small", {}, name));
-  if (!answer.probabilities) {
+  if (task.kind === "tags") {
+    box.append(highlighted(text, answer.label, typesOf(task.labels)));
+  } else if (!answer.probabilities) {
     box.append(gauge(answer, task.range ?? [-1, 1])); // a cosine similarity has no range of labels
   } else {
     const [label, p] = verdict(answer);
@@ -70,10 +93,17 @@ function side(answer, task, name) {
   return box;
 }
 
-const KINDS = { classification: "classes", ordinal: "ordered classes", multilabel: "any of several labels", regression: "a number", matches: "similarity" };
+const KINDS = {
+  classification: "classes",
+  ordinal: "ordered classes",
+  multilabel: "any of several labels",
+  regression: "a number",
+  tags: "words",
+  matches: "similarity",
+};
 
-// answers: one, or two if a task that reads one text has predicted both texts
-export function card(task, answers) {
+// answers: one, or two if a task that reads one text has predicted both texts; texts: those that were predicted
+export function card(task, answers, texts) {
   const box = make("article", { class: answers.length ? "card" : "card muted", "data-task": task.name });
   const what = `${KINDS[task.kind]} · ${task.texts === 1 ? "one text" : "two texts"}`;
   box.append(make("header", {}, make("h3", {}, task.name), make("span", { class: "kind" }, what)));
@@ -82,6 +112,6 @@ export function card(task, answers) {
     return box;
   }
   const names = answers.length > 1 ? ["Text", "Second text"] : [""];
-  box.append(make("div", { class: "sides" }, ...answers.map((answer, i) => side(answer, task, names[i]))));
+  box.append(make("div", { class: "sides" }, ...answers.map((answer, i) => side(answer, task, names[i], texts[i]))));
   return box;
 }

@@ -146,18 +146,22 @@ function busy(is) {
   at("batch").querySelector(".main").disabled = is;
 }
 
-const shown = (answer) => (Array.isArray(answer.label) ? answer.label.join(", ") : (answer.label ?? rounded(answer.score)));
+const named = (label) => label.label ?? label; // a span, or one of several labels
+const shown = (answer) => (Array.isArray(answer.label) ? answer.label.map(named).join(", ") : (answer.label ?? rounded(answer.score)));
+const probable = (task) => task.labels && task.kind !== "tags"; // tags have no probability for each label of a row
 
 // The columns of the file, then for each task its label, its score and the probability of every class.
 function table(header, rows, found, tasks) {
-  const named = tasks.flatMap((task) => [
+  const columns = tasks.flatMap((task) => [
     task.name,
-    ...(task.labels ? [`${task.name}_score`, ...task.labels.map((label) => `${task.name}_p_${label}`)] : []),
+    ...(task.labels ? [`${task.name}_score`] : []),
+    ...(probable(task) ? task.labels.map((label) => `${task.name}_p_${label}`) : []),
   ]);
   const cells = (task, answer) => {
-    const width = task.labels ? 2 + task.labels.length : 1;
+    const width = !task.labels ? 1 : 2 + (probable(task) ? task.labels.length : 0);
     if (!answer) return Array(width).fill("");
     if (!task.labels) return [answer.score];
+    if (!probable(task)) return [JSON.stringify(answer.label), answer.score];
     const label = Array.isArray(answer.label) ? answer.label.join("|") : answer.label;
     return [label, answer.score, ...task.labels.map((name) => answer.probabilities[name])];
   };
@@ -166,7 +170,7 @@ function table(header, rows, found, tasks) {
     ...tasks.flatMap((task) => cells(task, found[i].answers?.[task.name])),
     found[i].error,
   ]);
-  return [[...header, ...named, "error"], ...lines];
+  return [[...header, ...columns, "error"], ...lines];
 }
 
 function preview(pairs, found, tasks) {

@@ -30,9 +30,9 @@ async function open() {
   show({});
 }
 
-function show(answers) {
+function show(answers, texts = []) {
   const tasks = Object.keys(answers).length ? state.tasks : [];
-  at("answers").replaceChildren(...tasks.map((task) => card(task, answers[task.name] || [])));
+  at("answers").replaceChildren(...tasks.map((task) => card(task, answers[task.name] || [], texts)));
 }
 
 // Asks every task about the text or the pair; tasks that read one text also about the second text.
@@ -65,7 +65,7 @@ async function ask() {
   try {
     const { answers, tokens } = await fetchAnswers(first, second, running.signal);
     const took = performance.now() - start;
-    show(answers);
+    show(answers, [first, second].filter(Boolean));
     at("status").textContent = tokens ? `Answered in ${took.toFixed(took < 10 ? 1 : 0)} ms · ${tokens} tokens` : "All tasks read two texts: enter both.";
     complain("");
   } catch (error) {
