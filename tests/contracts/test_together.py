@@ -40,7 +40,7 @@ NAMES = {
     "regularizer": variants(RegularizerConfig),
     "pooling": of_rows(PoolingConfig),
     "head": variants(HeadConfig),
-    "loss": of_rows(LossConfig),
+    "loss": [name for name in of_rows(LossConfig) if name != "in-batch-negatives"],  # in test_distributed.py
 }
 FURTHER: dict[str, dict[str, Any]] = {
     "phases": {"epochs": 2, "phases": [{"epochs": 1, "trainable": "frozen"}, {"epochs": 1}], "surgery": "pcgrad"},
@@ -65,6 +65,11 @@ def content_of(tiny: Path, case: str) -> dict[str, Any]:
         sentiment["regularizer"] = similarity["regularizer"] = value
     elif point == "pooling":
         sentiment["pooling"] = similarity["pooling"] = value
+    elif name in ("vectors", "angle", "cosent"):
+        similarity |= {
+            "head": "cosine" if name == "cosent" else "vectors",
+            "loss": "cosent" if name == "cosent" else "angle",
+        }
     elif point == "head":
         similarity |= {"head": name} | ({"scale": False, "range": [0, 5]} if name == "relu-cosine" else {})
         if name not in SINGLE_NUMBER:

@@ -303,7 +303,9 @@ class Model:
 
     def embedding_task(self) -> str:
         """Return the task whose pooling `embed` uses by default: first bi task, else first single, else first task."""
-        tasks = {name: task for name, task in self.config.tasks.items() if not task.pooling.keeps_tokens}
+        tasks = {
+            name: task for name, task in self.config.tasks.items() if self.labels[name].kind.word_split(None) is None
+        }
         by_reading = {task.reading: name for name, task in reversed(tasks.items())}
         return by_reading.get("bi") or by_reading.get("single") or next(iter(tasks), self.tasks[0])
 

@@ -45,7 +45,7 @@ class Answering:
         self.requests = Room(settings.queue_requests, "requests")
         self.chars = Room(settings.queue_chars, "characters")
         self.pairs = {name for name, task in model.config.tasks.items() if task.reading != "single"}
-        vectors = [task for task, own in model.config.tasks.items() if not own.pooling.keeps_tokens]
+        vectors = [task for task in model.tasks if model.labels[task].kind.word_split(None) is None]
         self.embedders = {f"{self.name}/{task}": task for task in vectors}
         if vectors:
             self.embedders = {self.name: model.embedding_task()} | self.embedders

@@ -11,6 +11,7 @@ from weft.data.config import DataConfig, DataField
 from weft.data.long_texts import LongTextsConfig
 from weft.data.long_texts.truncate import TRUNCATE
 from weft.data.readings import Reading, Subwords
+from weft.foundation.components import Unimported
 from weft.foundation.config import Config, check_names, parse
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
@@ -129,6 +130,8 @@ class TaskConfig(Config):
         kind.check_texts(self.reading, len(self.data.negative))
         kind.check_columns(len(self.data.label_columns))
         kind.check_declared(self.labels, self.range, scaled=self.scale)
+        if isinstance(self.pooling, Unimported) or isinstance(self.loss, Unimported):
+            return self  # checked again once their code is imported
         kind.check_words(
             self.reading,
             keeps_words=self.pooling.keeps_tokens,
