@@ -65,11 +65,9 @@ def content_of(tiny: Path, case: str) -> dict[str, Any]:
         sentiment["regularizer"] = similarity["regularizer"] = value
     elif point == "pooling":
         sentiment["pooling"] = similarity["pooling"] = value
-    elif name in ("vectors", "angle", "cosent"):
-        similarity |= {
-            "head": "cosine" if name == "cosent" else "vectors",
-            "loss": "cosent" if name == "cosent" else "angle",
-        }
+    elif name in ("vectors", "angle", "cosent"):  # these losses see the rows of one process unless they gather
+        head, loss = ("cosine", "cosent") if name == "cosent" else ("vectors", "angle")
+        similarity |= {"head": head, "loss": {"name": loss, "gather": True}}
     elif point == "head":
         similarity |= {"head": name} | ({"scale": False, "range": [0, 5]} if name == "relu-cosine" else {})
         if name not in SINGLE_NUMBER:
