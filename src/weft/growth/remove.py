@@ -1,11 +1,10 @@
 """`weft remove`: the same model without some of its tasks."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from weft.bodies.adapters import AdapterConfig
-from weft.foundation.atomic import sync
+from weft.foundation.atomic import new_folder
 from weft.foundation.errors import UserError
 from weft.inference.model import load
 from weft.runs.card import plain_card
@@ -53,15 +52,5 @@ def adapter_for(adapter: AdapterConfig | None, tasks: Sequence[str]) -> AdapterC
 
 def remove(model: Path, tasks: list[str], out: Path, *, trust_code: bool = False) -> None:
     """Write the model without `tasks` to the new folder `out`."""
-    if out.exists():
-        raise UserError(f"{out}: already exists; choose another folder with -o")
-    temporary = out.with_name(f".{out.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
-        without_tasks(model, tasks, temporary, trust_code=trust_code)
-        for path in temporary.iterdir():
-            sync(path)
-        temporary.rename(out)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with new_folder(out) as folder:
+        without_tasks(model, tasks, folder, trust_code=trust_code)
