@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.command import WEFT, weft
-from tests.tiny import recipe_content, write_recipe
+from tests.tiny import recipe_content, write_recipe, write_starter_recipe
 from tests.unit.study.here import Here
 from weft.cli.options import time_seconds
 from weft.cli.study import study as study_command
@@ -60,10 +60,7 @@ margin = 0.05
 @pytest.fixture(scope="module")
 def place(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    content = recipe_content(tiny, log={"train_rows": 0})
-    for name, task in content["tasks"].items():
-        task["data"] = f"starter/{name}"
-    write_recipe(folder, content)
+    write_starter_recipe(folder, tiny)
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     return folder
 

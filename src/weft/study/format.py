@@ -169,6 +169,8 @@ class Study(Config):
     """Hypotheses to test."""
     data: dict[str, str] = Field(default_factory=dict)
     """Written by weft: SHA-256 digests of the data and code files. Resuming with different files fails."""
+    bodies: dict[str, str] = Field(default_factory=dict)
+    """Written by weft: SHA-256 digests of the bodies. Resuming with different ones fails."""
 
     @field_validator("seeds")
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.bodies.source import body_digest, find_body
 from weft.build import assemble
 from weft.foundation.atomic import sha256
 from weft.foundation.content import Content, put, remove
@@ -98,13 +99,16 @@ def plan_study(
     _check_claims(study, arms)
     _check_rows(study, arms)
     data = {file: digest for arm in arms.values() for file, digest in arm.files.items()}
-    if study.data and study.data != data:
-        changed = [key for key in {**study.data, **data} if study.data.get(key) != data.get(key)]
-        raise UserError(f"{study.name}: data or code files have changed since it was started: {', '.join(changed)}")
+    bodies = {body: body_digest(find_body(body)) for body in {arm.recipe.body: None for arm in arms.values()}}
+    for what, before, now in (("data or code files", study.data, data), ("bodies", study.bodies, bodies)):
+        changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        if before and changed:
+            raise UserError(f"{study.name}: {what} have changed since it was started: {', '.join(changed)}")
     resolved = {
         name: arm.model_copy(update={"recipe": arms[name].recipe.content()}) for name, arm in study.arms.items()
     }
-    return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device, trust_code)
+    found = {"arms": resolved, "data": data, "bodies": bodies, "full": None}
+    return StudyPlan(study.model_copy(update=found), arms, device, trust_code)
 
 
 def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from weft.study.page import study_page
 from weft.study.plan import PlannedArm, StudyPlan
 from weft.study.records import StudyResult
 from weft.study.result import study_result
+from weft.study.reuse import FinishedRun, Identity, finished_runs, read_origin, reuse_run
 from weft.study.tables import markdown
 from weft.study.worker import StudyJob
 
@@ -31,15 +32,21 @@ SHOWN, LETTERS = 6, 80
 """Maximum number of differences to another study in an error message, and of characters per value."""
 
 
-def run_study(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> StudyResult:
-    """Train the missing runs, decide the claims and write all results to `out`. Returns the content of study.json."""
+def run_study(
+    plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said, reuse: Sequence[Path] = ()
+) -> StudyResult:
+    """Train the missing runs, decide the claims and write all results to `out`. Returns the content of study.json.
+
+    `reuse` are the folders of other studies whose equal runs are copied instead of trained again.
+    """
     _reject_other_study(plan, out)
+    reusable = finished_runs(reuse)
     folder = RunFolder(out, resume=True)  # its lock admits one process at a time
     try:
         folder.write_text(out / "study.toml", study_toml(plan.study))
         for name in ("runs", "logs"):
             (out / name).mkdir(exist_ok=True)
-        failures = _train_missing(plan, out, executor, say)
+        failures = _train_missing(plan, out, executor, say, reusable)
         result = collect(plan, out, failures)
         folder.write_json(out / "study.json", result)
         folder.write_text(out / "study.md", markdown(result))
@@ -51,14 +58,16 @@ def run_study(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) ->
 
 def collect(plan: StudyPlan, out: Path, failures: dict[str, str]) -> StudyResult:
     """Compute the content of study.json from the finished run folders."""
-    runs = {}
+    runs, reused = {}, {}
     environment = RunEnvironment()
     for arm, seed in sorted(plan.runs(), key=lambda run: list(plan.arms).index(run[0].name)):
         paths = RunPaths(run_folder(out, arm, seed))
         if paths.has_ended:
             runs[arm.name, seed] = read_outcome(paths.folder, arm.metrics)
             environment = read_environment(paths.environment)
-    return study_result(plan, Outcomes(runs), failures, environment)
+            if (origin := read_origin(paths)) is not None:
+                reused[f"{arm.name}-{seed}"] = str(origin)
+    return study_result(plan, Outcomes(runs), failures, environment, reused)
 
 
 def run_folder(out: Path, arm: PlannedArm, seed: int) -> Path:
@@ -73,6 +82,8 @@ def _reject_other_study(plan: StudyPlan, out: Path) -> None:
             raise UserError(f"{out}: exists and is not a study; choose another folder with -o")
         return
     before = study_content(parse_study(file.read_text(encoding="utf-8"), str(file)))
+    # the studies of older versions have no digests of bodies
+    before = {"bodies": plan.study.bodies} | before
     found = differences(before, study_content(plan.study))
     changes = [f"{key}: was {_short(old)}, is now {_short(new)}" for key, old, new in found[:SHOWN]]
     changes += [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
@@ -88,11 +99,18 @@ def _short(value: Any) -> str:
     return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def _train_missing(plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said) -> dict[str, str]:
-    """Train the missing runs. Returns ARM-SEED -> error of the failed ones."""
+def _train_missing(
+    plan: StudyPlan, out: Path, executor: StudyExecutor, say: Said, reusable: Sequence[FinishedRun]
+) -> dict[str, str]:
+    """Reuse or train the missing runs. Returns ARM-SEED -> error of the failed ones."""
     threads = max(1, torch.get_num_threads() // executor.jobs) if executor.jobs > 1 else None
     jobs = [_job(plan, out, arm, seed, threads) for arm, seed in plan.runs()]
     missing = [job for job in jobs if not RunPaths(Path(job.out)).has_ended]
+    if reusable:
+        files = {job.name: arm.files for job, (arm, _) in zip(jobs, plan.runs(), strict=True)}
+        for job in missing:
+            reuse_run(Identity.of_job(job, plan.study, files[job.name]), reusable, job, say)
+        missing = [job for job in missing if not RunPaths(Path(job.out)).has_ended]
     if len(missing) < len(jobs):
         say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are already finished")
     failures = {}
