@@ -248,6 +248,31 @@ def test_sharing_limited_to_tasks_and_to_a_time(place: Path, monkeypatch: pytest
         sharing_study(loaded, seeds=[1], steps=4, tasks=["mood"])
 
 
+def test_an_arm_learns_from_the_runs_of_other_arms_with_its_seed(place: Path, tmp_path: Path) -> None:
+    text = STUDY.partition("[arms.plain]")[0].replace("[1, 2, 3]", "[1, 2]").replace("steps = 6", "steps = 2")
+    text += '[arms.student]\nteachers = ["plain", "cosine"]\n"distill.weight" = 0.25\n'
+    text += '[arms.plain]\n[arms.cosine]\n"tasks.similarity.head" = "cosine"\n'
+    (place / "taught.toml").write_text(text, encoding="utf-8")
+    said: list[str] = []
+    out = tmp_path / "out"
+    result = run_study(plan_study(load_study(str(place / "taught.toml"))), out, Here(1), said.append)
+    assert result.finished
+    assert [line.split()[1].rstrip(":") for line in said] == [
+        *("plain-1", "cosine-1", "plain-2", "cosine-2"),
+        *("student-1", "student-2"),
+    ]
+    for seed in (1, 2):
+        distill = load_recipe(out / "runs" / f"student-{seed}" / "recipe.toml").distill
+        assert distill is not None
+        assert distill.teachers == tuple(str(out / "runs" / f"{arm}-{seed}") for arm in ("plain", "cosine"))
+    # without its teachers, a student fails and the others go on
+    broken = text.replace("[arms.plain]", '[arms.plain]\n"optimizer.lr" = 1e30')
+    (place / "untaught.toml").write_text(broken, encoding="utf-8")
+    result = run_study(plan_study(load_study(str(place / "untaught.toml"))), tmp_path / "broken", Here(1), print)
+    assert set(result.failures) == {"plain-1", "plain-2", "student-1", "student-2"}
+    assert result.failures["student-2"] == "its teacher plain-2 failed"
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200), (None, None)])
 def test_a_time_with_its_unit(text: str | None, seconds: float | None) -> None:
     assert time_seconds(text) == seconds

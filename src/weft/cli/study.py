@@ -79,7 +79,8 @@ def run(
         raise UserError("study: say with -o which folder the study goes into, or look at it with --plan")
     chosen = _executor(executor, jobs)
     from weft.report.live import SafeConsole
-    from weft.study.plan import describe, plan_study
+    from weft.study.description import describe
+    from weft.study.plan import plan_study
     from weft.study.runner import run_study
 
     console = SafeConsole()

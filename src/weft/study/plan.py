@@ -3,7 +3,7 @@
 import copy
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from weft.foundation.errors import UserError
 from weft.foundation.values import Part
 from weft.kinds.metrics import choose_metrics
 from weft.recipes.assembly import Assembly
-from weft.recipes.check import BodyTokens, duration, estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.check import BodyTokens, estimate_scoring, estimate_seconds, times_seen
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
 from weft.study.format import Arm, FoundStudy, Study, StudyBudget
@@ -95,7 +95,11 @@ def plan_study(
     arms = {}
     for name, arm in study.arms.items():
         recipe, budget = arm_recipe(source, name, data_dir, body), arm.budget or study.budget
-        arms[name] = _plan_arm(name, recipe, budget, arm.share, device, trust_code)
+        # teachers that are arms do not exist yet, and change nothing that is planned
+        built = recipe.model_copy(update={"distill": None}) if arm.teachers else recipe
+        planned = _plan_arm(name, built, budget, arm.share, device, trust_code)
+        arms[name] = replace(planned, recipe=recipe)
+    _check_teachers(study, arms)
     _check_claims(study, arms)
     _check_rows(study, arms)
     data = {file: digest for arm in arms.values() for file, digest in arm.files.items()}
@@ -130,6 +134,8 @@ def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body
         if not remove(content, key) and not study.data:
             raise UserError(f"{where}.unset: found {key!r}, but the recipe does not set it; remove it from `unset`")
     _change(content, arm.changes, where)
+    if arm.teachers:
+        put(content, "distill.teachers", list(arm.teachers))
     recipe = resolve(parse_recipe(content | {"name": name}, where), base, data_dir, body)
     for task, config in recipe.tasks.items():
         if config.data.dev_fraction is not None:
@@ -137,7 +143,28 @@ def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body
                 f"{where}: tasks.{task}.data.dev_fraction: samples other dev rows for every seed, but a study compares "
                 "all runs on the same rows; set a dev file instead"
             )
-    return recipe
+    return _named_teachers(recipe, arm, where)
+
+
+def _named_teachers(recipe: Recipe, arm: Arm, where: str) -> Recipe:
+    """Let `distill.teachers` name arms: their folders are known only when the study runs."""
+    if not arm.teachers:
+        return recipe
+    assert recipe.distill is not None
+    for task, config in recipe.tasks.items():
+        if config.data.unlabelled is not None:
+            raise UserError(f"{where}.teachers: tasks.{task}.data.unlabelled needs teachers that are folders, not arms")
+    return recipe.model_copy(update={"distill": recipe.distill.model_copy(update={"teachers": arm.teachers})})
+
+
+def job_recipe(plan: StudyPlan, arm: PlannedArm, seed: int, folder_of: Callable[[PlannedArm, int], Path]) -> Recipe:
+    """Return the recipe of one run: the arm's, with the seed and with the folders of its teachers' runs."""
+    update: dict[str, Any] = {"seed": seed}
+    if teachers := plan.study.arms[arm.name].teachers:
+        assert arm.recipe.distill is not None
+        folders = tuple(str(folder_of(plan.arms[teacher], seed).resolve()) for teacher in teachers)
+        update["distill"] = arm.recipe.distill.model_copy(update={"teachers": folders})
+    return arm.recipe.model_copy(update=update)
 
 
 def _change(content: Content, changes: Content, where: str) -> None:
@@ -224,6 +251,19 @@ def _rows(parts: Sequence[Part]) -> float:
     return sum(len(part.rows) for part in parts)
 
 
+def _check_teachers(study: Study, arms: dict[str, PlannedArm]) -> None:
+    """Require that every arm that teaches has a task of its student."""
+    for name, arm in study.arms.items():
+        own = arms[name].recipe.tasks
+        for teacher in arm.teachers:
+            theirs = arms[teacher].recipe.tasks
+            if not set(own) & set(theirs):
+                raise UserError(
+                    f"{study.name}: arms.{name}.teachers: {teacher} has the tasks {', '.join(theirs)} and none of "
+                    f"{name}'s ({', '.join(own)})"
+                )
+
+
 def _check_rows(study: Study, arms: dict[str, PlannedArm]) -> None:
     """Require the same dev rows in every arm: paired differences need them."""
     seen: dict[str, tuple[str, str]] = {}
@@ -252,31 +292,3 @@ def _check_claims(study: Study, arms: dict[str, PlannedArm]) -> None:
                 raise UserError(f"{study.name}: claims.{number}.on: arm {arm!r} needs log.train_rows above 0")
         if claim.metric == "overall" and set(arms[claim.better].metrics) != set(arms[claim.worse].metrics):
             raise UserError(f"{study.name}: claims.{number}.metric: overall needs the same tasks in both arms")
-
-
-def describe(plan: StudyPlan) -> Iterator[str]:
-    """Describe the runs and their estimated duration, line by line."""
-    study = plan.study
-    seeds = ", ".join(map(str, study.seeds))
-    yield f"{study.name}: {len(plan.arms)} arms x {len(study.seeds)} seeds ({seeds}), {study.budget} each"
-    width = max(map(len, plan.arms))
-    for arm in plan.arms.values():
-        own = study.arms[arm.name]
-        changed = [f"{key} = {_short(value)}" for key, value in own.changes.items()]
-        changed += [f"{key} unset" for key in own.unset]
-        cost = f"{arm.steps:,} steps, about {duration(arm.seconds)} per run"
-        yield f"  {arm.name:<{width}}  {cost}  {', '.join(changed)}".rstrip()
-        rows = [
-            f"{seen.distinct:,} distinct of {seen.of:,} {task} ({seen.drawn:,} drawn)"
-            for task, seen in arm.train_rows.items()
-        ]
-        yield f"  {'':<{width}}  train rows: {', '.join(rows)}"
-    dev = {task: count for arm in plan.arms.values() for task, count in arm.dev_rows.items()}
-    yield "evaluated once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in dev.items())
-    for number, claim in enumerate(study.claims, start=1):
-        yield f"claim {number}: {claim.text} ({claim.better} vs. {claim.worse}, {claim.metric})"
-    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration(plan.seconds)} in total on this machine"
-
-
-def _short(value: Any) -> str:
-    return str(value.get("name", value)) if isinstance(value, dict) else str(value)

@@ -13,6 +13,8 @@ class ClaimResult(JsonRecord):
     """A claim, its verdict and its statistics. A statistic is None if it cannot be estimated."""
 
     text: str
+    number: int | None = field(default=None, metadata=IF_ANY)
+    published_by: str = field(default="", metadata=IF_ANY)
     verdict: str
     """supported, refuted or undecided."""
     why: str

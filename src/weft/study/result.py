@@ -78,6 +78,8 @@ def _claim(verdict: Verdict, claims: int) -> ClaimResult:
     low, high = (None, None) if own is None else own.interval
     return ClaimResult(
         text=claim.text,
+        number=claim.number,
+        published_by=claim.published_by,
         verdict=verdict.word,
         why=verdict.why,
         better=claim.better,

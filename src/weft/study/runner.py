@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from weft.foundation.config import file_name
-from weft.foundation.content import differences
+from weft.foundation.content import Content, differences
 from weft.foundation.errors import Interrupted, UserError
 from weft.foundation.own_code import trusts_code
 from weft.runs.folder import RunFolder, RunPaths
@@ -20,7 +20,7 @@ from weft.study.executors.base import Ended
 from weft.study.format import parse_study, study_content, study_toml
 from weft.study.outcomes import Outcomes, read_outcome
 from weft.study.page import study_page
-from weft.study.plan import PlannedArm, StudyPlan
+from weft.study.plan import PlannedArm, StudyPlan, job_recipe
 from weft.study.records import StudyResult
 from weft.study.result import study_result
 from weft.study.reuse import FinishedRun, Identity, finished_runs, read_origin, reuse_run
@@ -84,7 +84,7 @@ def _reject_other_study(plan: StudyPlan, out: Path) -> None:
     before = study_content(parse_study(file.read_text(encoding="utf-8"), str(file)))
     # the studies of older versions have no digests of bodies
     before = {"bodies": plan.study.bodies} | before
-    found = differences(before, study_content(plan.study))
+    found = differences(_compared(before), _compared(study_content(plan.study)))
     changes = [f"{key}: was {_short(old)}, is now {_short(new)}" for key, old, new in found[:SHOWN]]
     changes += [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     if changes:
@@ -92,6 +92,15 @@ def _reject_other_study(plan: StudyPlan, out: Path) -> None:
             f"{out}: contains a different study ({'; '.join(changes)}); "
             "resume it with the same settings, or choose another folder with -o"
         )
+
+
+def _compared(study: Content) -> Content:
+    """Return a study's content without the origin of its claims, which decides nothing."""
+    claims = [
+        {key: value for key, value in claim.items() if key not in ("number", "published_by")}
+        for claim in study.get("claims", ())
+    ]
+    return study | {"claims": claims}
 
 
 def _short(value: Any) -> str:
@@ -113,25 +122,48 @@ def _train_missing(
         missing = [job for job in missing if not RunPaths(Path(job.out)).has_ended]
     if len(missing) < len(jobs):
         say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are already finished")
-    failures = {}
+    failures: dict[str, str] = {}
     with _stops_like_ctrl_c():
-        ends = executor.run(missing)
+        ends = _run_in_order(plan, missing, executor)
         try:
             for number, ended in enumerate(ends, start=len(jobs) - len(missing) + 1):
                 if ended.failure is not None:
                     failures[ended.job.name] = ended.failure
                 say(f"[{number}/{len(jobs)}] {_news(ended)}")
         except KeyboardInterrupt:
-            ends.close()  # type: ignore[attr-defined]  # an executor's `run` is a generator
+            ends.close()
             raise Interrupted("stopped; the progress of every run is saved. Repeat the command to resume") from None
     return failures
+
+
+def _run_in_order(plan: StudyPlan, jobs: Sequence[StudyJob], executor: StudyExecutor) -> Generator[Ended, None, None]:
+    """Run the jobs, those of teachers before those of their students. A student without its teachers fails."""
+    arms = {f"{arm.name}-{seed}": (arm.name, seed) for arm, seed in plan.runs()}
+    failed: set[str] = set()
+    for group in plan.study.teaching_order():
+        ready = []
+        for job in (job for job in jobs if arms[job.name][0] in group):
+            name, seed = arms[job.name]
+            lost = [f"{teacher}-{seed}" for teacher in plan.study.arms[name].teachers if f"{teacher}-{seed}" in failed]
+            if lost:
+                failed.add(job.name)
+                yield Ended(job, f"its teacher {lost[0]} failed")
+            else:
+                ready.append(job)
+        ends = executor.run(ready)
+        try:
+            for ended in ends:
+                failed |= {ended.job.name} if ended.failure is not None else set()
+                yield ended
+        finally:
+            ends.close()  # type: ignore[attr-defined]  # an executor's `run` is a generator
 
 
 def _job(plan: StudyPlan, out: Path, arm: PlannedArm, seed: int, threads: int | None) -> StudyJob:
     name = f"{arm.name}-{seed}"
     return StudyJob(
         name=name,
-        recipe=arm.recipe.model_copy(update={"seed": seed}).content(),
+        recipe=job_recipe(plan, arm, seed, lambda teacher, own: run_folder(out, teacher, own)).content(),
         steps=arm.steps,
         out=str(run_folder(out, arm, seed).resolve()),
         log=str((out / "logs" / f"{file_name(name)}.log").resolve()),
