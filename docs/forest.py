@@ -38,9 +38,9 @@ def picture(rows: Sequence[ForestRow]) -> str:
         *_legend(),
     ]
     for tick in (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3):
-        colour = "#333333" if tick == 0 else "#e0e0e0"
+        colour, word = ("#e0e0e0", f"{tick:+.1f}") if tick else ("#333333", "0")
         parts.append(f'<line x1="{_x(tick)}" y1="{TOP - 8}" x2="{_x(tick)}" y2="{bottom}" stroke="{colour}"/>')
-        parts.append(f'<text x="{_x(tick)}" y="{bottom + 14}" text-anchor="middle">{tick:+.1f}</text>')
+        parts.append(f'<text x="{_x(tick)}" y="{bottom + 14}" text-anchor="middle">{word}</text>')
     for place, row in enumerate(rows):
         parts += _row(row, TOP + ROW * place + ROW // 2)
     words = "difference: the arm that is claimed to be better minus the other; a short tick is a margin"

@@ -54,6 +54,8 @@ better = "cosine"
 worse = "plain"
 metric = "similarity.pearson"
 margin = 0.05
+number = 3
+published_by = "report 4"
 """
 
 
@@ -99,7 +101,9 @@ def test_a_study_answers_its_claims(straight: Path) -> None:
             assert (run["steps"], run["best_step"], run["seed"]) == (6, 6, int(seed))
             assert arm["metrics"]["overall"]["seeds"][seed] == pytest.approx(run["overall"])
             assert arm["cost"]["tokens"]["seeds"][seed] == run["tokens"]
+    assert [claim.get("published_by") for claim in result["claims"]] == [None, "report 4"]
     assert "a higher rate helps" in (straight / "study.md").read_text()
+    assert "similarity.pearson, margin 0.05; published by report 4, claim 3)" in (straight / "study.md").read_text()
     page = (straight / "study.html").read_text()
     assert "a cosine &lt;matches&gt; a linear head" in page
     assert "default-src 'none'" in page
@@ -183,6 +187,16 @@ def test_a_run_that_fails_is_recorded_and_tried_again(place: Path, tmp_path: Pat
     run_study(bad, tmp_path / "out", Here(1), said.append)
     assert said[0] == "4 of 6 runs are already finished"
     assert len(said) == 3
+
+
+def test_the_origin_of_a_claim_may_change(place: Path, straight: Path) -> None:
+    """It decides nothing, so a study that has started goes on with it."""
+    (place / "origin.toml").write_text(STUDY.replace("report 4", "nobody"), encoding="utf-8")
+    said: list[str] = []
+    result = run_study(plan_study(load_study(str(place / "origin.toml"))), straight, Here(1), said.append)
+    assert said == ["9 of 9 runs are already finished"]
+    assert result.claims[1].published_by == "nobody"
+    run_study(plan_study(load_study(str(place / "study.toml"))), straight, Here(1), print)
 
 
 def test_another_study_is_refused_with_what_differs(place: Path, straight: Path) -> None:

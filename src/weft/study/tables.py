@@ -53,6 +53,8 @@ def claim_table(result: StudyResult) -> Table:
         margin = f", margin {claim.margin:g}" if claim.margin else ""
         what = f"{claim.better} vs. {claim.worse}, {claim.metric}"
         what += (", train minus dev" if claim.on == "gap" else "") + margin
+        what += f"; published by {claim.published_by}" if claim.published_by else ""
+        what += f", claim {claim.number}" if claim.number is not None else ""
         rows.append(
             [
                 f"{claim.text} ({what})",
