@@ -17,7 +17,8 @@ from weft.foundation.errors import UserError
 from weft.foundation.values import Part
 from weft.kinds.metrics import choose_metrics
 from weft.recipes.assembly import Assembly
-from weft.recipes.check import BodyTokens, estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.check import estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.costs import BodyTokens
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
 from weft.study.format import Arm, FoundStudy, Study, StudyBudget
@@ -196,7 +197,7 @@ def _plan_arm(
         recipe=recipe,
         steps=steps,
         train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
-        training=estimate_seconds(made, BodyTokens.of(made)),
+        training=estimate_seconds(made, BodyTokens.of(made.data, made.step)),
         scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
@@ -234,7 +235,7 @@ def steps_of(recipe: Recipe, budget: StudyBudget, device: str = "auto", trust_co
     made = assemble(recipe, device=device, trust_code=trust_code)
     amount = budget.tokens or budget.examples
     assert amount is not None, "a budget has one unit"
-    count = BodyTokens.of(made).of_parts if budget.tokens is not None else _rows
+    count = BodyTokens.of(made.data, made.step).of_parts if budget.tokens is not None else _rows
     return max(1, round(amount / per_step(made, count)))
 
 
