@@ -263,3 +263,7 @@ class Window:
     def rows_of(self, task: str, micro: int) -> int:
         """Number of rows of a task in one forward pass."""
         return sum(len(part.rows) for part in self.parts if (part.task, part.micro) == (task, micro))
+
+    def count(self, task: str) -> int:
+        """Number of rows of a task in the whole window."""
+        return sum(len(part.rows) for part in self.parts if part.task == task)

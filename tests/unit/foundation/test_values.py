@@ -74,4 +74,5 @@ def test_window_knows_its_tasks_passes_and_counts() -> None:
     window = Window(0, (Part("b", 0, rows), Part("a", 0, rows[:1]), Part("b", 1, rows[:2])))
     assert window.tasks == ("b", "a")
     assert [[part.task for part in micro] for micro in window.micros] == [["b", "a"], ["b"]]
-    assert [window.rows_of("b", micro) for micro in (0, 1)] == [3, 2]
+    assert window.count("b") == 5
+    assert window.count("a") == 1

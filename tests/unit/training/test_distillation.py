@@ -216,7 +216,7 @@ def test_texts_without_labels(tiny: Path, teachers: list[Path], tmp_path: Path, 
         assert answer.tolist() == pytest.approx(by_row[int(row)], abs=1e-6)
         assert task.fed.texts(int(row)) == [further[int(row) - 26]]
     window = made.plan.window(0)
-    assert window.rows_of("sentiment", 0) == 33
+    assert window.count("sentiment") == 33
     output = made.network([batch])[0].detach()
     label = torch.nn.functional.cross_entropy(output, batch.target, reduction="none")
     soft = -(batch.teacher.float() * output.log_softmax(1)).sum(1)
