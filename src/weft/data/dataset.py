@@ -89,7 +89,10 @@ class Dataset:
         """Return a random sample of `count` rows, deterministic for a seed, or all rows if there are no more."""
         if count >= len(self):
             return self
-        chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
+        return self.only(np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False)))
+
+    def only(self, chosen: Rows) -> "Dataset":
+        """Return some rows of this data set, in the given order."""
         part = copy(self)
         part.rows, part.targets, part.teacher = self.rows[chosen], self.targets[chosen], None
         part.labelled = None if self.labelled is None else self.labelled[chosen]
