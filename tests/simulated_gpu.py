@@ -21,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 aten = torch.ops.aten
@@ -65,16 +65,7 @@ class OnDevice(Tensor):
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
         return f"{self.held!r} on {self.device}"
 
-    @classmethod
-    def __torch_function__(
-        cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        if func is Tensor.tolist:  # torch copies a GPU's tensor to the CPU, but accepts no subclass
-            return args[0].cpu().tolist()
-        if func is torch.lstm:  # the kernels are cuDNN's
-            return _lstm(*args)
-        with torch._C.DisableTorchFunctionSubclass():
-            return func(*args, **(kwargs or {}))
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
     def __torch_dispatch__(
@@ -186,6 +177,14 @@ class SimulatedGpu:
     def select(self, device: Any) -> None:
         self.current = self._number(device)
 
+    @contextmanager
+    def selected(self, device: Any) -> Iterator[None]:
+        before, self.current = self.current, self._number(device)
+        try:
+            yield
+        finally:
+            self.current = before
+
     def _number(self, device: Any) -> int:
         index = device if isinstance(device, int) else self.place(device).index
         assert index is not None
@@ -212,8 +211,24 @@ def _may_be_on_cpu(func: Any, args: Sequence[Any], options: dict[str, Any], on_c
     return not on_cpu or (torch.Tag.pointwise in func.tags and all(tensor.ndim == 0 for tensor in on_cpu))
 
 
+LSTM, TOLIST, CONNECT = torch._VF.lstm, Tensor.tolist, distributed.init_process_group
+
+
+def _connect(backend: str, **options: Any) -> None:
+    """Connect with gloo, which sums the values; NCCL needs GPUs."""
+    assert backend == "nccl", "weft connects GPUs with NCCL"
+    CONNECT("gloo", **options)
+
+
+def _tolist(self: Tensor) -> Any:
+    """torch copies the tensor of a GPU to the CPU, but accepts no subclass."""
+    return TOLIST(self.cpu())
+
+
 def _lstm(hidden: Tensor, states: Sequence[Tensor], weights: Sequence[Tensor], *settings: Any) -> tuple[Tensor, ...]:
-    """An LSTM of one layer, from the operations of the device. `hidden` is [n, l, w]."""
+    """An LSTM of one layer, from operations that the CPU has too; a GPU uses cuDNN. `hidden` is [n, l, w]."""
+    if hidden.device.type == "cpu":
+        return LSTM(hidden, states, weights, *settings)
     has_bias, layers, _, _, both_ways, batch_first = settings
     assert (has_bias, layers, batch_first) == (True, 1, True)
     outputs, ends, cells = [], [], []
@@ -320,6 +335,7 @@ def simulated_gpu(count: int = 1) -> Iterator[SimulatedGpu]:
         "device_count": lambda: count,
         "current_device": lambda: GPU.current,
         "set_device": GPU.select,
+        "device": GPU.selected,
         "manual_seed_all": GPU.seed_all,
         "get_rng_state": GPU.state,
         "set_rng_state": GPU.set_state,
@@ -330,7 +346,11 @@ def simulated_gpu(count: int = 1) -> Iterator[SimulatedGpu]:
     before = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)  # `Module.to` keeps its parameters, as on a GPU
     undo = [patch.object(torch.cuda, name, act) for name, act in replaced.items()]
+    undo.append(patch.object(torch.cuda, "_initialized", True))
     undo.append(patch.object(torch.backends.cudnn, "is_acceptable", lambda *_: False))
+    undo.append(patch.object(Tensor, "tolist", _tolist))
+    undo.append(patch.object(distributed, "init_process_group", _connect))
+    undo.append(patch.object(torch._VF, "lstm", _lstm))
     try:
         for one in undo:
             one.start()
