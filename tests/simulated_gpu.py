@@ -9,7 +9,8 @@ the CPU tensors after the checks that a GPU makes:
 - integer matrix products are not implemented
 - NumPy cannot read the memory of the device
 
-Kernels, streams, memory and NCCL are not simulated.
+Kernels, streams, memory and NCCL are not simulated, nor more than one device in a process: `cuda:1` can be named, but
+torch's own code asks the guard of the devices, which is written in Python and knows `cuda:0` only.
 """
 
 import ctypes
@@ -253,7 +254,9 @@ def _empty(size: Sequence[int], dtype: Any = None, layout: Any = None, device: A
     return OnDevice(torch.empty(size, dtype=dtype, device="cpu"), GPU.place(device))
 
 
-def _empty_strided(size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = "cuda", **_: Any) -> Any:
+def _empty_strided(
+    size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = "cuda", **_: Any
+) -> Any:
     return OnDevice(torch.empty_strided(size, stride, dtype=dtype, device="cpu"), GPU.place(device))
 
 

@@ -51,13 +51,11 @@ def train_together(folder: Path, recipes: dict[str, dict[str, Any]], count: int 
     folder.mkdir(exist_ok=True)
     (folder / "recipes.json").write_text(json.dumps(recipes), encoding="utf-8")
     for process in start_together([__file__, str(folder), device], count):
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=1800)
         assert process.returncode == 0, errors
 
 
-def train_all(
-    folder: Path, recipes: dict[str, dict[str, Any]], processes: Processes, device: str = "cpu"
-) -> None:
+def train_all(folder: Path, recipes: dict[str, dict[str, Any]], processes: Processes, device: str = "cpu") -> None:
     torch.randn_like = torch.ones_like  # SMART's noise is drawn for all rows at once, so it depends on the share
     bootstrap.ROUNDS = 20
     for name, content in recipes.items():
@@ -66,7 +64,8 @@ def train_all(
 
 if __name__ == "__main__":
     target, device = Path(sys.argv[1]), sys.argv[2]
-    with simulated_gpu(int(os.environ["WORLD_SIZE"])) if device == "cuda" else nullcontext(), join(device) as group:
+    os.environ["LOCAL_RANK"] = "0"  # as on machines of their own, each with one GPU
+    with simulated_gpu() if device == "cuda" else nullcontext(), join(device) as group:
         train_all(target, json.loads((target / "recipes.json").read_text()), group, device)
     # Under load torch's process group sometimes aborts in the teardown of the interpreter, when all work is done.
     sys.stdout.flush()
