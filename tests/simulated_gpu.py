@@ -250,7 +250,7 @@ def _lstm(hidden: Tensor, states: Sequence[Tensor], weights: Sequence[Tensor], *
     return torch.cat(outputs, dim=2), torch.stack(ends), torch.stack(cells)
 
 
-def _empty(size: Sequence[int], dtype: Any = None, layout: Any = None, device: Any = "cuda", **_: Any) -> Tensor:
+def _empty(size: Sequence[int], dtype: Any = None, device: Any = "cuda", **_: Any) -> Tensor:
     return OnDevice(torch.empty(size, dtype=dtype, device="cpu"), GPU.place(device))
 
 
