@@ -193,13 +193,6 @@ def assemble(
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     notes = list(dict.fromkeys(notes))  # tasks of one source have the same notes about their file
-    network.to(where)
-    network.body.recompute = recipe.optimizer.gradient_checkpointing
-    sources = [SourceRows(source.places) for source in find_sources({name: task.fed for name, task in data.items()})]
-    plan = build_plan(recipe, sources, steps)
-    unfed = untrained(recipe, plan)
-    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
-    notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     constants = {
         name: constant_loss(
             network.task(name).loss,
@@ -209,6 +202,13 @@ def assemble(
         )
         for name, task in data.items()
     }
+    network.to(where)
+    network.body.recompute = recipe.optimizer.gradient_checkpointing
+    sources = [SourceRows(source.places) for source in find_sources({name: task.fed for name, task in data.items()})]
+    plan = build_plan(recipe, sources, steps)
+    unfed = untrained(recipe, plan)
+    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
+    notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     step = build_step(recipe, data, network, plan, where, constants, processes)
     if not step.weighting.heeds_scale and mixes_tasks(plan):
         notes += scale_notes(constants, unfed)

@@ -117,20 +117,22 @@ class Step:
         self.weighting.prepare(derive(self.seed, window.step, "all", "weighting"))
         slopes = self.weighting.slopes(window.tasks, next(self.network.parameters()))
         self.optimizer.zero_grad(set_to_none=True)
-        conflicts = self._conflicts(window, slopes)
-        totals = self._gradients(window, slopes)
+        conflicts, totals = self._conflicts(window, slopes), self._gradients(window, slopes)
         if self.methods.keep_apart:
             conflicts = self._measure() if self._is_logged(window) else None
             with seeded(self.seed, window.step, "all", "surgery"):
                 self.apart.combine(self.methods.surgery)
             self.apart.forget()
         self._penalize()
-        self.scaler.unscale_(self.optimizer)
+        trains = any(p.grad is not None for p in self.parameters)  # the scaler rejects a step without any gradient
+        if trains:
+            self.scaler.unscale_(self.optimizer)
         # Without clipping the norm is only measured. A non-finite norm stops the run before any weight changes.
         norm = self._clipped_norm()
         self._stop_on_bad_numbers(window, totals, norm)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+        if trains:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
         self.weighting.observe(totals.losses, window.tasks)
         for penalty in (*self.on_weights, *self.on_outputs):
             penalty.after_step(self.network)
