@@ -5,19 +5,21 @@
 
 Each task has its own copy of one of the starter sets, with other texts, and gives a fixed number of rows to each step.
 plain: all tasks in one pass. pcgrad: one pass per task and PCGrad on their gradients. drawn: PCGrad on the four tasks
-that the schedule square-root draws for a step. All sides alternate in rounds. per_task_plain and per_task_pcgrad are
-the seconds of a step per task with the most tasks, compared with three tasks: 1 is linear growth, less is better.
-peak_mib is the memory of each side in a process of its own. --figure draws seconds and memory.
+that the schedule square-root draws for a step. Each case runs in a process of its own, and all cases alternate in
+rounds. per_task_plain and per_task_pcgrad are the seconds of a step per task with the most tasks, compared with three
+tasks: 1 is linear growth, less is better. peak_mib is the peak memory of a process. --figure draws time and memory.
 """
 
 import argparse
 import csv
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sides import Ratio, alternate, show
@@ -81,10 +83,31 @@ def seconds(made: Assembly, steps: int, clock: Callable[[], float]) -> float:
     return (clock() - start) / steps
 
 
-def peak_mib(side: str, count: int, options: argparse.Namespace) -> int:
-    """The largest memory of a process that takes two steps of one side: the second reuses what the first allocated."""
-    command = [sys.executable, __file__, "--only", f"{side}:{count}", "--rows", str(options.rows)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+@dataclass(frozen=True)
+class Measured:
+    """One case in a process of its own."""
+
+    seconds: float
+    """of a step; the first one, which allocates, is not counted"""
+    peak_mib: int
+
+
+def measure(case: str, options: argparse.Namespace) -> Measured:
+    """Take steps of one case in a new process: its memory is its own, and only one case is in memory at a time."""
+    command = [sys.executable, __file__, "--only", case, "--rows", str(options.rows), "--steps", str(options.steps)]
+    command += ["--cpu-time"] if options.cpu_time else []
+    return Measured(**json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+
+
+def work(case: str, options: argparse.Namespace, place: Path) -> Measured:
+    side, _, count = case.partition(":")
+    made = build(side, int(count), options.rows, place)
+    clock = time.process_time if options.cpu_time else time.perf_counter
+    seconds(made, 1, clock)
+    taken = seconds(made, options.steps, clock)
+    # getrusage would also count the process that started this one
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return Measured(taken, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
 
 
 def draw(measured: dict[str, dict[int, float]], memory: dict[str, dict[int, int]], file: Path) -> None:
@@ -118,31 +141,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cpu-time", action="store_true", help="measure CPU time, for a busy machine")
     parser.add_argument("--figure", type=Path, help="an SVG file to draw")
-    parser.add_argument("--only", help="SIDE:TASKS: take two steps and print the peak memory")
+    parser.add_argument("--only", help="SIDE:TASKS: measure one case and print it as JSON")
     options = parser.parse_args()
+    if not options.only:
+        run(options)
+        return
     with tempfile.TemporaryDirectory() as place:
-        if options.only:
-            side, _, count = options.only.partition(":")
-            seconds(build(side, int(count), options.rows, Path(place)), 2, time.perf_counter)
-            # getrusage would also count the process that started this one
-            print(int(Path("/proc/self/status").read_text(encoding="utf-8").partition("VmHWM:")[2].split()[0]) // 1024)
-            return
-        run(options, Path(place))
+        print(json.dumps(asdict(work(options.only, options, Path(place)))))
 
 
-def run(options: argparse.Namespace, place: Path) -> None:
+def run(options: argparse.Namespace) -> None:
     counts = [int(count) for count in options.tasks.split(",")]
-    clock = time.process_time if options.cpu_time else time.perf_counter
     # one task has no conflicts, and four of up to four tasks are all of them
-    cases = [
-        (side, count) for side in SIDES for count in counts if count >= {"plain": 1, "pcgrad": 2, "drawn": 5}[side]
-    ]
-    made = {f"{side}:{count}": build(side, count, options.rows, place) for side, count in cases}
-    for one in made.values():
-        seconds(one, 1, clock)  # the first step allocates
-    found = alternate(
-        {name: lambda one=one: seconds(one, options.steps, clock) for name, one in made.items()}, options.rounds
-    )
+    least = {"plain": 1, "pcgrad": 2, "drawn": 5}
+    cases = [(side, count) for side in SIDES for count in counts if count >= least[side]]
+    peaks: dict[str, int] = {}
+
+    def side_of(case: str) -> Callable[[], float]:
+        def one() -> float:
+            measured = measure(case, options)
+            peaks[case] = max(peaks.get(case, 0), measured.peak_mib)
+            return measured.seconds
+
+        return one
+
+    found = alternate({case: side_of(case) for case in (f"{side}:{count}" for side, count in cases)}, options.rounds)
     most, few = counts[-1], next(count for count in counts if count > 1)
 
     def per_task(side: str, count: int) -> list[float]:
@@ -159,7 +182,7 @@ def run(options: argparse.Namespace, place: Path) -> None:
         side: {count: round(statistics.median(found[f"{side}:{count}"]), 4) for own, count in cases if own == side}
         for side in SIDES
     }
-    memory = {side: {count: peak_mib(side, count, options) for count in own} for side, own in middle.items()}
+    memory = {side: {count: peaks[f"{side}:{count}"] for count in own} for side, own in middle.items()}
     print(f"{'tasks':>5}  {'side':8}  {'s/step':>8}  {'ms/task':>8}  {'peak MiB':>8}")
     for side, own in middle.items():
         for count, value in own.items():
