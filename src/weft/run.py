@@ -97,7 +97,13 @@ def train_run(
             return None
         _note_early_stop(recipe, progress, plan, listener)
         result = run_result(
-            recipe, run, network, seconds=progress.seconds, tokens=progress.tokens, planned_steps=plan.steps
+            recipe,
+            run,
+            network,
+            seconds=progress.seconds,
+            cpu_seconds=progress.cpu_seconds,
+            tokens=progress.tokens,
+            planned_steps=plan.steps,
         )
         run.write_json(run.paths.result, result)
         write_report([out], run.paths.report)

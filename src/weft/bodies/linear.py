@@ -51,7 +51,7 @@ class _Linear(torch.autograd.Function):
         return multiply(inputs, weight, bias)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
         gradient = gradient.contiguous()

@@ -158,6 +158,13 @@ class Dataset:
         owners = torch.repeat_interleave(torch.arange(len(rows)), counts)
         return Words(owners, positions, len(rows)), torch.from_numpy(numbers)
 
+    def units(self, rows: Rows) -> int:
+        """Return the number of units of rows, which a loss is averaged over: rows, or trained tokens of their words."""
+        if self.reader.split is None:
+            return len(rows)
+        tables = (self._words(int(row)) for row in rows)
+        return sum(len(self.reader.trained_tokens(table)[0]) for table in tables if table is not None)
+
     def text_lengths(self) -> list[NDArray[np.int64]]:
         """Return the number of tokens of each text before truncation, one array per column."""
         return [self.file.lengths(column)[self.rows] for column in self.columns]

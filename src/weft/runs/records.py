@@ -167,6 +167,8 @@ class RunResult(JsonRecord):
     before: UntrainedScores | None = None
     """scores before training; None for a run with a budget, which is evaluated only at its end"""
     seconds: float
+    cpu_seconds: float | None = None
+    """CPU time of training and evaluation, over all threads of the process; None in the results of older runs"""
     tokens: int
     parameters: int
     peak_memory: int

@@ -11,7 +11,14 @@ from weft.tasks.network import Network
 
 
 def run_result(
-    recipe: ModelConfig, run: RunFolder, network: Network, *, seconds: float, tokens: int, planned_steps: int
+    recipe: ModelConfig,
+    run: RunFolder,
+    network: Network,
+    *,
+    seconds: float,
+    cpu_seconds: float,
+    tokens: int,
+    planned_steps: int,
 ) -> RunResult:
     """Build the result of a run from its log."""
     records = read_log(run.paths.metrics)
@@ -34,6 +41,7 @@ def run_result(
         warnings=best.warnings,
         before=UntrainedScores(dev=before[0].dev, overall=before[0].overall) if before else None,
         seconds=round(seconds, 1),
+        cpu_seconds=round(cpu_seconds, 1),
         tokens=tokens,
         parameters=sum(p.numel() for p in network.parameters()),
         peak_memory=_peak_memory(next(network.parameters()).device),

@@ -90,15 +90,16 @@ class Trainer:
         self._restore()
         progress = self.progress
         self.listener.started(progress, self.plan.steps)
-        clock = time.perf_counter()
+        clock, cpu = time.perf_counter(), time.process_time()
         with stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
             while True:
                 if progress.step in self.plan.evaluations and self._not_yet_evaluated():
                     self._evaluate(progress.seconds + time.perf_counter() - clock)
                 must_stop = self.processes.any(asked_to_stop())
                 if progress.step != self._saved_at and (self._is_due_for_checkpoint() or must_stop):
-                    now = time.perf_counter()
+                    now, cpu_now = time.perf_counter(), time.process_time()
                     progress.seconds, clock = progress.seconds + now - clock, now
+                    progress.cpu_seconds, cpu = progress.cpu_seconds + cpu_now - cpu, cpu_now
                     self._checkpoint()
                 # a collective operation after every checkpoint: no process exits while rank 0 writes it
                 has_waited_enough = self.processes.any(self._has_waited_enough())
