@@ -179,6 +179,7 @@ class Step:
     def _backward_apart(self, window: Window, slopes: Tensor, totals: Totals) -> None:
         """Run the backward pass task by task and collect the per-task gradients on the body."""
         parts = self.processes.share(window).parts
+        self.apart.reserve(len(window.tasks))
         for task in window.tasks:
             for part in parts:
                 if part.task == task:
