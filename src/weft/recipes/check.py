@@ -14,7 +14,7 @@ from weft.data.dataset import Dataset
 from weft.data.remarks import WARNING
 from weft.data.sources import find_sources
 from weft.foundation.values import Part, Window
-from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.assembly import Assembly, TaskData, fed_rows, learning_rates
 from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
@@ -98,15 +98,18 @@ def examine(made: Assembly) -> Findings:
     """Summarize a run that is built but not trained."""
     data, network, plan = made.data, made.network, made.plan
     splits = [
-        facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
+        facts(dataset, split)
+        for task in data.values()
+        for split, dataset in (("train", task.train), ("dev", task.dev))
+        if len(dataset)
     ]
     tokens = BodyTokens.of(made)
     return Findings(
         splits=splits,
         steps=plan.steps,
         plan=[
-            *describe_sources({name: task.fed for name, task in data.items()}),
-            *describe_plan(made.recipe, plan, {name: len(task.fed) for name, task in data.items()}),
+            *describe_sources(fed_rows(data)),
+            *describe_plan(made.recipe, plan, {name: len(fed) for name, fed in fed_rows(data).items()}),
         ],
         seconds=estimate_seconds(made, tokens),
         evaluations=len(plan.evaluations),
@@ -116,7 +119,7 @@ def examine(made: Assembly) -> Findings:
         gigabytes=estimate_memory(made, tokens) / 1e9,
         remarks=made.notes,
         layouts=describe_layouts(data),
-        cuts=[said for task in data.values() if (said := describe_cuts(task.train, network.body.shape.positions))],
+        cuts=[said for rows in fed_rows(data).values() if (said := describe_cuts(rows, network.body.shape.positions))],
     )
 
 
@@ -131,7 +134,7 @@ class BodyTokens:
 
     @staticmethod
     def of(made: Assembly) -> "BodyTokens":
-        per_row = {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
+        per_row = {name: float(fed.token_counts().mean()) for name, fed in fed_rows(made.data).items()}
         return BodyTokens(per_row, made.step.methods.keep_apart)
 
     def of_parts(self, parts: Sequence[Part]) -> float:
