@@ -190,6 +190,10 @@ def test_what_weft_add_rejects(old: Path, tiny: Path, tmp_path: Path) -> None:
     assert "--keep all: expected exact, rehearse or distill" in keep.stderr
     unused = weft("add", old, made, "-o", run, "--keep", "exact", "--unlabelled", made, code=2)
     assert "has an effect with --keep distill only" in unused.stderr.replace("\n", " ")
+    more = weft("add", old, made, "-o", run, "--keep", "rehearse", "--answers", 5, code=2)
+    assert "--answers 5: has an effect with --keep distill only" in more.stderr.replace("\n", " ")
+    none = weft("add", old, made, "-o", run, "--keep", "distill", "--answers", 0, code=2)
+    assert "--answers 0: expected at least 1" in none.stderr
     absent = weft("add", old, made, "-o", run, "--keep", "distill", "--unlabelled", tmp_path / "no.csv", code=2)
     assert "there is no such file" in absent.stderr
     assert not run.exists()

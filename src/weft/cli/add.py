@@ -32,6 +32,14 @@ def add(
             "`text2`; may be repeated.",
         ),
     ] = None,
+    answers: Annotated[
+        int | None,
+        typer.Option(
+            "--answers",
+            metavar="N",
+            help="distill: let the old model answer at most N texts, and N pairs, drawn at random. Defaults to all.",
+        ),
+    ] = None,
     data_dir: options.DataDir = None,
     file: Annotated[
         list[str] | None,
@@ -70,6 +78,7 @@ def add(
             watcher,
             keep=chosen,
             unlabelled=unlabelled or (),
+            answers=answers,
             data_dir=data_dir,
             files=files,
             max_drop=max_drop,

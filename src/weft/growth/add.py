@@ -35,6 +35,7 @@ def add(
     *,
     keep: Keep,
     unlabelled: Sequence[Path] = (),
+    answers: int | None = None,
     data_dir: Path | None = None,
     files: Mapping[str, Path] | None = None,
     max_drop: float = 0.005,
@@ -48,16 +49,19 @@ def add(
 
     Every old task is scored before and after on its dev rows, or on `files`: `gate` of the result. With `keep="exact"`
     the answers to these rows must be identical, which is verified. With `keep="distill"` the old tasks learn the
-    answers of the old model to the new train texts and to those of the files `unlabelled`.
+    answers of the old model to the new train texts and to those of the files `unlabelled`, at most `answers` of them.
     """
     require_max_drop(max_drop)
-    if unlabelled and keep != "distill":
-        raise UserError(f"--unlabelled {unlabelled[0]}: has an effect with --keep distill only; leave it out")
+    if (unlabelled or answers is not None) and keep != "distill":
+        option = f"--unlabelled {unlabelled[0]}" if unlabelled else f"--answers {answers}"
+        raise UserError(f"{option}: has an effect with --keep distill only; leave it out")
+    if answers is not None and answers < 1:
+        raise UserError(f"--answers {answers}: expected at least 1")
     folder = model_folder(model).resolve()
     grown = grown_recipe(folder, read_model(folder), recipe, keep, data_dir, files)
     old = with_data_of(load(folder, device, trust_code=trust_code), grown)
     _require_dev_rows(old)
-    frames = _held_frames(old, grown, unlabelled) if keep == "distill" else None
+    frames = _held_frames(old, grown, unlabelled, answers) if keep == "distill" else None
     result = train_run(
         grown, out, listener, steps=steps, device=device, resume=resume, trust_code=trust_code, frames=frames
     )
@@ -89,7 +93,7 @@ def _require_dev_rows(old: Model) -> None:
             ) from None
 
 
-def _held_frames(old: Model, grown: Recipe, unlabelled: Sequence[Path]) -> GivenFrames:
+def _held_frames(old: Model, grown: Recipe, unlabelled: Sequence[Path], most: int | None) -> GivenFrames:
     """Return the rows without labels of each old task."""
     tasks = {name: grown.tasks[name] for name in old.tasks}
     new = [name for name in grown.tasks if name not in tasks]
@@ -97,7 +101,7 @@ def _held_frames(old: Model, grown: Recipe, unlabelled: Sequence[Path]) -> Given
         texts_of_tasks(grown, new, old.tokenizer),
         *(texts_of_file(path, list(tasks.values())) for path in unlabelled),
     )
-    return HeldTexts.of(rows, grown.seed).frames(tasks)
+    return HeldTexts.of(rows, grown.seed, most).frames(tasks)
 
 
 def _digests(answers: Mapping[str, Predictions]) -> dict[str, str]:

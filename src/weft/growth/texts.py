@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from weft.data.files import read_rows
 from weft.data.frames import GivenFrames, frame_of
@@ -15,6 +16,7 @@ from weft.recipes.recipe import Recipe
 from weft.tasks.building import task_files
 from weft.tasks.config import TaskConfig
 
+Row = TypeVar("Row", str, tuple[str, str])
 Texts = tuple[str, ...]
 """one text, or the two texts of a pair"""
 UNRELATED = 1 / 3
@@ -29,14 +31,17 @@ class HeldTexts:
     pairs: list[tuple[str, str]]
 
     @staticmethod
-    def of(rows: Iterable[Texts], seed: int) -> "HeldTexts":
-        """Collect the texts of rows, and their pairs; single texts are also paired with each other."""
+    def of(rows: Iterable[Texts], seed: int, most: int | None = None) -> "HeldTexts":
+        """Collect the texts of rows, and their pairs; single texts are also paired with each other.
+
+        `most` is the maximum number of texts, and of pairs, which are then drawn at random.
+        """
         kept = [row for row in rows if all(text.strip() for text in row)]
         singles = list(dict.fromkeys(text for row in kept for text in row))
         alone = list(dict.fromkeys(row[0] for row in kept if len(row) == 1))
         pairs = dict.fromkeys((row[0], row[1]) for row in kept if len(row) == 2)
         pairs |= dict.fromkeys(made_pairs(alone, seed))
-        return HeldTexts(singles, list(pairs))
+        return HeldTexts(_drawn(singles, most, seed, "texts"), _drawn(list(pairs), most, seed, "pairs"))
 
     def frames(self, tasks: Mapping[str, TaskConfig]) -> GivenFrames:
         """Return the rows of each task, under the column names of its files."""
@@ -101,6 +106,14 @@ def texts_of_file(path: Path, tasks: Iterable[TaskConfig]) -> Iterator[Texts]:
         read = read or chosen(list(row.values))
         yield tuple(row.values[column] for column in read)
     problems.stop()
+
+
+def _drawn(rows: list[Row], most: int | None, seed: int, purpose: str) -> list[Row]:
+    """Return at most so many of the rows, drawn at random, in their order."""
+    if most is None or len(rows) <= most:
+        return rows
+    chosen = generator(seed, "held", purpose).choice(len(rows), most, replace=False)
+    return [rows[i] for i in sorted(chosen.tolist())]
 
 
 def _columns(task: TaskConfig) -> list[str]:

@@ -47,6 +47,16 @@ def test_pairs_of_rows_are_kept_and_single_texts_are_paired() -> None:
     assert all("film" in one and "film" in two for one, two in held.pairs[1:])
 
 
+def test_at_most_so_many_texts_and_pairs_are_drawn() -> None:
+    rows = [(text,) for text in TEXTS]
+    whole, held = HeldTexts.of(rows, seed=1), HeldTexts.of(rows, seed=1, most=20)
+    assert (len(held.singles), len(held.pairs)) == (20, 20)
+    assert [text for text in whole.singles if text in held.singles] == held.singles
+    assert [pair for pair in whole.pairs if pair in held.pairs] == held.pairs
+    assert HeldTexts.of(rows, seed=2, most=20).singles != held.singles
+    assert HeldTexts.of(rows, seed=1, most=1000) == whole
+
+
 def task(**data: str) -> TaskConfig:
     reading = "cross" if "text2" in data else "single"
     return TaskConfig.model_validate({"kind": "classification", "reading": reading, "data": data})
