@@ -23,9 +23,9 @@ from weft.foundation.errors import UserError
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
-from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.assembly import Assembly, TaskData, fed_rows, learning_rates
 from weft.recipes.costs import LEAST_ROWS, SHARE, BodyTokens, affordable_rows, count_tokens, passes_of, sample_rows
-from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, untrained, untrained_notes
+from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, scheduled, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -43,6 +43,8 @@ from weft.training.distillation import (
     Teacher,
     TeacherPredictions,
     find_teachers,
+    known_labels,
+    require_taught,
     teacher_notes,
 )
 from weft.training.distributed import SOLO, Processes
@@ -52,25 +54,40 @@ from weft.training.step import Step
 from weft.weighting.base import Weighting
 
 
-def read_data(recipe: Recipe, tokenizer: Tokenizer, frames: GivenFrames | None = None) -> dict[str, TaskData]:
-    """Read, check and tokenize the files of every task, or the `frames` in their place."""
-    return {name: _read_task(recipe, name, tokenizer, frames) for name in recipe.tasks}
+def read_data(
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    frames: GivenFrames | None = None,
+    known: Mapping[str, Labels] | None = None,
+) -> dict[str, TaskData]:
+    """Read, check and tokenize the files of every task, or the `frames` in their place.
+
+    `known` are the labels of trained tasks: those of a task without a train file that declares none.
+    """
+    return {name: _read_task(recipe, name, tokenizer, frames, (known or {}).get(name)) for name in recipe.tasks}
 
 
-def _read_task(recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFrames | None) -> TaskData:
+def _read_task(
+    recipe: Recipe, name: str, tokenizer: Tokenizer, frames: GivenFrames | None, known: Labels | None
+) -> TaskData:
     task = recipe.tasks[name]
     files = task_files(recipe, name, tokenizer, frames=frames)
+    # a trained task that is only scored needs no train file, which may be gone
+    learns = files.has_train and (known is None or name in scheduled(recipe))
 
     def labels_of(files: TaskFiles) -> Labels:
-        column = label_column(task.data, files.open("train"))
+        if known is not None and not learns and (task.labels, task.range) == (None, None):
+            return known
+        column = label_column(task.data, files.open("train" if learns else "dev"))
         labels = find_labels(task.kind, column, task.labels, task.range, task.scale)
         return labels if task.positive is None else labels.with_positive(task.positive, f"tasks.{name}.positive")
 
     try:
         labels = labels_of(files)
-        train = files.dataset("train", labels, training=True)
-        dev = _scored(recipe, files.dataset("dev", labels))
-        return TaskData(labels, train, dev, None if task.data.unlabelled is None else files.open("unlabelled"))
+        dev = files.dataset("dev", labels)
+        train = files.training(labels) if learns else dev.without_rows()
+        unlabelled = files.open("unlabelled") if files.has("unlabelled") else None
+        return TaskData(labels, train, _scored(recipe, dev), unlabelled)
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
         problems = bad.problems
@@ -168,18 +185,24 @@ def assemble(
     folder = find_body(recipe.body)
     tokenizer = Tokenizer.load(folder)
     tokenizer.require_fits(read_shape(folder).vocabulary)
-    data = read_data(recipe, tokenizer, frames)
-    teachers = find_teachers(recipe.distill, recipe, {name: task.labels for name, task in data.items()})
+    teachers = find_teachers(recipe.distill)
+    data = read_data(recipe, tokenizer, frames, known_labels(folder, teachers))
+    for teacher in teachers:
+        require_taught(teacher, recipe, {name: task.labels for name, task in data.items()})
     data = _taught(data, teachers, StudentData(recipe, frames, str(where), trust_code))
+    _require_rows(recipe, data)
     weights = {
-        name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name) for name, task in data.items()
+        name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name)
+        for name, task in data.items()
+        if len(task.train)
     }
     # with mixed precision the weights stay in fp32
     dtype = torch.float64 if recipe.optimizer.precision == "fp64" else torch.float32
     network = build_network(recipe, {name: task.labels for name, task in data.items()}, folder, dtype, weights)
     for name, task in data.items():
-        network.task(name).loss.observe(task.labels.kind.flat(task.train.targets))
-        if task.unlabelled is not None and network.task(name).loss.sees_batch:
+        if len(task.train):
+            network.task(name).loss.observe(task.labels.kind.flat(task.train.targets))
+        if len(task.train) and task.unlabelled is not None and network.task(name).loss.sees_batch:
             loss = recipe.tasks[name].chosen_loss.name
             raise UserError(
                 f"tasks.{name}.data.unlabelled: the loss {loss!r} compares the labels of all rows of a batch, so every "
@@ -196,7 +219,7 @@ def assemble(
     constants = {
         name: constant_loss(
             network.task(name).loss,
-            task.labels.kind.flat(task.train.targets),
+            task.labels.kind.flat((task.train if len(task.train) else task.dev).targets),
             recipe.tasks[name].head.bounds,
             recipe.tasks[name].batch_size,
         )
@@ -204,7 +227,7 @@ def assemble(
     }
     network.to(where)
     network.body.recompute = recipe.optimizer.gradient_checkpointing
-    sources = [SourceRows(source.places) for source in find_sources({name: task.fed for name, task in data.items()})]
+    sources = [SourceRows(source.places) for source in find_sources(fed_rows(data))]
     plan = build_plan(recipe, sources, steps)
     unfed = untrained(recipe, plan)
     notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
@@ -275,6 +298,16 @@ def _taught(data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: 
     return taught
 
 
+def _require_rows(recipe: Recipe, data: Mapping[str, TaskData]) -> None:
+    """Raise UserError if the schedule trains a task that has no rows to train on."""
+    for name in scheduled(recipe):
+        if not len(data[name].fed):
+            raise UserError(
+                f"tasks.{name}.data.train: is missing; name the file, or texts without labels (`unlabelled`) and a "
+                "teacher with this task, or train other tasks only, with schedule.tasks"
+            )
+
+
 def type_notes(recipe: Recipe, network: Network) -> list[str]:
     """What to know of pairs if the body has no token types."""
     pairs = [name for name, task in recipe.tasks.items() if task.reading == "cross"]
@@ -310,11 +343,12 @@ def build_step(
     for number, (config, penalty) in enumerate(zip(recipe.penalties, penalties, strict=True)):
         require_made(config, penalty, Penalty, f"penalties.{number}")
     factors = layer_factors(recipe, layers)
-    distillation = None if recipe.distill is None else Distillation(recipe.distill, plan.steps)
+    unlabelled = frozenset(name for name, task in data.items() if not len(task.train))
+    distillation = None if recipe.distill is None else Distillation(recipe.distill, plan.steps, unlabelled)
     reject_idle_methods(recipe, plan, weighting)
     return Step(
         network,
-        {name: task.fed for name, task in data.items()},
+        fed_rows(data),
         build_optimizer(network, weighting, recipe.optimizer, modes),
         Methods(weighting, surgery, factors, penalties, distillation),
         Numerics(device, recipe.optimizer.precision, recipe.optimizer.clip),

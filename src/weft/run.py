@@ -74,7 +74,7 @@ def train_run(
         run.write_json(run.paths.environment, environment(made.step.device, processes.count, made.code))
         for note in notes:
             listener.noted(note)
-        train = {name: task.train for name, task in made.data.items()}
+        train = {name: task.fed for name, task in made.data.items()}
         dev = {name: task.dev for name, task in made.data.items()}
 
         def save_best(evaluation: Evaluation, rows: Mapping[str, Dataset]) -> None:

@@ -36,7 +36,8 @@ RARE_ROWS, RARE_SHARE = 8, 0.02
 
 
 def audit(data: Mapping[str, TaskData], body: Body, device: torch.device, seed: int) -> AuditReport:
-    """Audit the train and dev rows of all tasks."""
+    """Audit the train and dev rows of all tasks that have train rows."""
+    data = {name: task for name, task in data.items() if len(task.train)}
     repeats = {name: find_repeats((task.train, task.dev), seed) for name, task in data.items()}
     tasks = [TaskExamination(task, repeats[name], seed).examine(body, device) for name, task in data.items()]
     keys = {name: repeats[name].keys[: len(task.train)] for name, task in data.items()}

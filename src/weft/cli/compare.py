@@ -78,7 +78,7 @@ def compare(
         files=files,
         max_drop=max_drop,
         when=closes,
-    )
+    ).gate
     if as_json:
         print(to_json({"open": gate.is_open, **gate.plain()}))
     elif markdown:

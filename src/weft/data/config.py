@@ -50,9 +50,10 @@ class DataConfig(Config):
     """Test file, used only by `weft evaluate --split test`."""
     unlabelled: str | None = None
     """File of further train texts without labels, with the same text columns. Teachers (`distill`) predict them, and
-    only these predictions are trained on."""
+    only these predictions are trained on. Without `train`, they are all that the task is trained on."""
     dev_fraction: float | None = Field(default=None, gt=0, lt=1)
-    """Fraction of the train file to hold out instead of `dev`. Rows with equal texts stay in one split."""
+    """Fraction of the train file to hold out instead of `dev`. Rows with equal texts stay in one split. Without
+    `train`: the fraction of the dev file to score, which are the rows that it would hold out."""
     text: ColumnName = "text"
     """Column of the text, or of the first text of a pair."""
     text2: ColumnName | None = None
@@ -88,8 +89,9 @@ class DataConfig(Config):
     as a text without words). Defaults to error, or to skip if `on_bad_rows` is skip."""
     hub: str | None = None
     """Data set of the Hugging Face hub, such as "nyu-mll/glue:qqp". `train`, `dev` and `test` then name its splits."""
-    given: tuple[Literal["train", "dev", "test"], ...] | None = None
-    """Set by weft: the splits whose rows were given in Python, by `weft.train(..., data=...)`."""
+    given: tuple[Literal["train", "dev", "test", "unlabelled"], ...] | None = None
+    """Set by weft: the splits whose rows were given in Python, by `weft.train(..., data=...)`, or made by
+    `weft add`."""
     preset: str | None = None
     """Set by weft: the preset whose files are searched in --data-dir."""
 
@@ -150,7 +152,7 @@ class DataConfig(Config):
 
     @model_validator(mode="after")
     def _one_dev(self) -> "DataConfig":
-        if self.dev is not None and self.dev_fraction is not None:
+        if self.train is not None and self.dev is not None and self.dev_fraction is not None:
             raise ValueError("`dev` and `dev_fraction` exclude each other; keep one")
         return self
 

@@ -98,11 +98,17 @@ class Dataset:
         part.labelled = None if self.labelled is None else self.labelled[chosen]
         return part
 
+    def without_rows(self) -> "Dataset":
+        """Return a data set of the same labels without any row: that of a task without a train file."""
+        none = copy(self)
+        none.rows, none.targets, none.labelled = self.rows[:0], self.targets[:0], None
+        return none
+
     def with_unlabelled(self, file: TokenizedFile) -> "Dataset":
         """Return these rows and all rows of a file without labels, whose targets are placeholders."""
         joined, count = copy(self), len(file)
-        joined.file = JoinedFile(self.file, file, self.columns)
-        joined.rows = np.concatenate([self.rows, len(self.file) + np.arange(count)])
+        joined.file = JoinedFile(self.file, file, self.columns) if len(self) else file
+        joined.rows = np.concatenate([self.rows, len(joined.file) - count + np.arange(count)])
         blank = np.array([self.labels.kind.blank(self.labels)] * count, dtype=self.targets.dtype)
         joined.targets = np.concatenate([self.targets, blank])
         joined.labelled = np.arange(len(joined.rows)) < len(self.rows)

@@ -59,6 +59,8 @@ def header_warning(file: TokenizedFile) -> str | None:
 
 def overlap(train: Dataset, dev: Dataset) -> int:
     """Count the dev rows whose texts also occur in a train row, ignoring case and the order of a pair."""
+    if not len(train):
+        return 0
     known, asked = (pair_keys(row_texts(dataset)) for dataset in (train, dev))
     known.sort()
     nearest = known[np.minimum(np.searchsorted(known, asked), len(known) - 1)]

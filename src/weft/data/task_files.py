@@ -1,6 +1,6 @@
 """Location and loading of the files or tables of one task, by split."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from weft.data.config import PRESETS, DataConfig
@@ -19,6 +19,11 @@ from weft.kinds.labels import Labels
 
 def locate(config: DataConfig, split: str, task: str, base: Path, data_dir: Path | None) -> Path:
     """Return the file of a split: relative to `base` (the recipe's folder), in --data-dir (preset), or from the hub."""
+    if split == "unlabelled" and split in (config.given or ()):
+        raise UserError(
+            f"tasks.{task}.data.unlabelled: these texts were made by `weft add` and are in no file; run it again, or "
+            "name a file of texts in this key and remove `given`"
+        )
     if split in (config.given or ()):
         raise UserError(
             f"tasks.{task}.data.{split}: these rows were given in Python and are in no file. Give them again, "
@@ -75,20 +80,29 @@ class TaskFiles:
         config = self.config.model_copy(update={"on_bad_rows": "skip", "on_empty": None})
         return TaskFiles(self.task, config, self.reader, self.tokenizer, self.seed, self.data_dir, self.frames)
 
+    def has(self, split: str) -> bool:
+        """Return whether the task names a file of this split, or its rows were given in Python."""
+        return getattr(self.config, split) is not None or split in (self.config.given or ())
+
+    @property
+    def has_train(self) -> bool:
+        """Whether the task has a train file, or neither a train nor a dev file, which is an error about the former."""
+        return self.has("train") or not self.has("dev")
+
     def open(self, split: str) -> TokenizedFile:
-        if split == "dev" and self.config.dev_fraction is not None:
+        if split == "dev" and self.config.dev_fraction is not None and not self.has("dev"):
             split = "train"
         training = split == "train"
         if split in self.frames:
-            return self.open_source(self.frames[split], training=training)
+            return self.open_source(self.frames[split], training=training, labelled=split != "unlabelled")
         return self.open_source(locate(self.config, split, self.task, Path(), self.data_dir), training=training)
 
-    def open_source(self, source: Source, *, training: bool = False) -> TokenizedFile:
+    def open_source(self, source: Source, *, training: bool = False, labelled: bool = True) -> TokenizedFile:
         """Tokenize a file or table; the columns of hard negatives are read for training only."""
         if (source, training) not in self._open:
             texts = text_columns(self.config, self.reader, training=training)
             self._open[source, training] = tokenize_file(
-                self._narrow(source, texts) if isinstance(source, Frame) else source,
+                self._narrow(source, texts, labelled) if isinstance(source, Frame) else source,
                 texts,
                 self.tokenizer,
                 masks=self.config.mask,
@@ -99,9 +113,9 @@ class TaskFiles:
             )
         return self._open[source, training]
 
-    def _narrow(self, frame: Frame, texts: list[str]) -> Frame:
+    def _narrow(self, frame: Frame, texts: list[str], labelled: bool) -> Frame:
         """Keep only the columns that the task reads: other columns may change before a run is resumed."""
-        wanted = [*texts, *self.config.label_columns]
+        wanted = [*texts, *(self.config.label_columns if labelled else ())]
         require_columns(frame, list(frame.keys), wanted)
         return frame.only(wanted)
 
@@ -111,12 +125,26 @@ class TaskFiles:
         part = self._part(file, split)
         return Dataset(self.task, file, self.config, self.reader, labels, part, training=training)
 
+    def training(self, labels: Labels) -> Dataset:
+        """Return the labelled rows to train on, with their hard negatives; no row if the task has no train file."""
+        if self.has_train:
+            return self.dataset("train", labels, training=True)
+        return self.dataset("dev", labels).without_rows()
+
+    def texts(self, split: str) -> Iterator[tuple[str, ...]]:
+        """Yield the texts of each row of a split, with or without a label."""
+        file = self.open(split)
+        part = self._part(file, split)
+        kept = None if part is None else set(part.tolist())
+        rows = zip(*(file.stream(column) for column in text_columns(self.config, self.reader)), strict=True)
+        return (texts for row, texts in enumerate(rows) if kept is None or row in kept)
+
     def dataset_of(self, source: Source, labels: Labels) -> Dataset:
         """Return a data set with all rows of another file or table with the same columns."""
         return Dataset(self.task, self.open_source(source), self.config, self.reader, labels)
 
     def _part(self, file: TokenizedFile, split: str) -> Rows | None:
-        if self.config.dev_fraction is None or split == "test":
+        if self.config.dev_fraction is None or split not in ("train", "dev"):
             return None
         if self._halves is None:
             texts = [file.stream(column) for column in text_columns(self.config, self.reader)]

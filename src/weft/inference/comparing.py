@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,19 @@ from weft.foundation.errors import UserError
 from weft.inference.evaluate import evaluate
 from weft.inference.model import Model
 from weft.kinds.metrics import choose_metrics
-from weft.kinds.truth import Truth
+from weft.kinds.truth import Predictions, Truth
+from weft.tasks.config import ModelConfig
+
+
+@dataclass(frozen=True)
+class ComparedModels:
+    """Two models on the same rows."""
+
+    gate: Gate
+    old: Mapping[str, Predictions]
+    """task -> answers of the old model, before thresholds; numbers on the training scale"""
+    new: Mapping[str, Predictions]
+    """task -> answers of the new model"""
 
 
 def compare(
@@ -24,7 +37,7 @@ def compare(
     files: Mapping[str, Given] | None = None,
     max_drop: float = 0.005,
     when: When = "possible",
-) -> Gate:
+) -> ComparedModels:
     """Score both models on the old model's rows of every task that they share, or on `files`, and judge each task."""
     require_max_drop(max_drop)
     shared = [task for task in old.tasks if task in new.tasks]
@@ -43,7 +56,7 @@ def compare(
                 f"task {task!r}: the models have different labels, so their answers cannot be compared row by row"
             )
     before = old.datasets(files or shared, split, data_dir)
-    after = with_data_of(new, old).datasets(files or shared, split, data_dir)
+    after = with_data_of(new, old.config).datasets(files or shared, split, data_dir)
     for task in shared:
         if not np.array_equal(before[task].targets, after[task].targets):
             raise UserError(f"task {task!r}: the two models read different rows of {before[task].file.source}")
@@ -62,7 +75,7 @@ def compare(
         )
         for task in shared
     ]
-    return Gate(max_drop, when, tuple(judged))
+    return ComparedModels(Gate(max_drop, when, tuple(judged)), old_answers, new_answers)
 
 
 def require_max_drop(max_drop: float) -> None:
@@ -70,15 +83,15 @@ def require_max_drop(max_drop: float) -> None:
         raise UserError(f"--max-drop {max_drop:g}: expected 0 or a positive number, such as 0.005")
 
 
-def with_data_of(new: Model, old: Model) -> Model:
-    """Return the new model reading the old one's files with the old one's split; masking stays its own."""
-    tasks = dict(new.config.tasks)
-    for name, task in old.config.tasks.items():
+def with_data_of(model: Model, other: ModelConfig) -> Model:
+    """Return a model that reads the files of another one, with the other's split; masking stays its own."""
+    tasks = dict(model.config.tasks)
+    for name, task in other.tasks.items():
         if name in tasks:
             data = task.data.model_copy(update={"mask": tasks[name].data.mask})
             tasks[name] = tasks[name].model_copy(update={"data": data})
-    config = new.config.model_copy(update={"tasks": tasks, "seed": old.config.seed})
-    return Model(new.engine, new.tokenizer, config, new.labels, new.temperatures, new.code)
+    config = model.config.model_copy(update={"tasks": tasks, "seed": other.seed})
+    return Model(model.engine, model.tokenizer, config, model.labels, model.temperatures, model.code)
 
 
 def _names(tasks: list[str]) -> str:

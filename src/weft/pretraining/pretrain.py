@@ -57,7 +57,7 @@ def columns_of_files(files: Sequence[Path], column: str, folder: Path) -> list[T
 def columns_of_recipe(recipe: Recipe, folder: Path) -> list[TextColumn]:
     """Return all texts of the train rows of a recipe, tokenized for the body in `folder`."""
     train = [task.train for task in read_data(recipe, Tokenizer.load(folder)).values()]
-    return [TextColumn(rows.file, column, rows.rows) for rows in train for column in rows.columns]
+    return [TextColumn(rows.file, column, rows.rows) for rows in train if len(rows) for column in rows.columns]
 
 
 def pretrain(

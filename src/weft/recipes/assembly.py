@@ -1,5 +1,6 @@
 """All objects of a run, built but not yet trained."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +23,7 @@ class TaskData:
 
     labels: Labels
     train: Dataset
-    """rows with a label"""
+    """rows with a label; none if the task has no train file"""
     dev: Dataset
     unlabelled: TokenizedFile | None = None
     """rows without labels, which only teachers predict"""
@@ -34,6 +35,11 @@ class TaskData:
         """The rows that training draws from."""
         rows = self.train if self.unlabelled is None else self.train.with_unlabelled(self.unlabelled)
         return rows if self.lesson is None else rows.taught_by(self.lesson)
+
+
+def fed_rows(data: Mapping[str, TaskData]) -> dict[str, Dataset]:
+    """Return the rows that training draws from, of each task that has any."""
+    return {name: task.fed for name, task in data.items() if len(task.fed)}
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,9 @@ class Assembly:
 
     def train_sample(self) -> dict[str, Dataset]:
         """Sample of train rows that every evaluation scores in addition to the dev rows."""
-        rows = self.recipe.log.train_rows
-        return {name: task.train.sample(rows, self.recipe.seed) for name, task in self.data.items()} if rows else {}
+        rows, seed = self.recipe.log.train_rows, self.recipe.seed
+        labelled = {name: task.train for name, task in self.data.items() if rows and len(task.train)}
+        return {name: train.sample(rows, seed) for name, train in labelled.items()}
 
 
 def learning_rates(recipe: Recipe, plan: Plan) -> Rates:

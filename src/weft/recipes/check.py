@@ -15,7 +15,7 @@ from weft.data.dataset import Dataset
 from weft.data.remarks import WARNING
 from weft.data.sources import find_sources
 from weft.foundation.values import Window
-from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.assembly import Assembly, TaskData, fed_rows, learning_rates
 from weft.recipes.costs import BodyTokens, count_tokens, passes_of
 from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
@@ -100,15 +100,18 @@ def examine(made: Assembly) -> Findings:
     """Summarize a run that is built but not trained."""
     data, network, plan = made.data, made.network, made.plan
     splits = [
-        facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
+        facts(dataset, split)
+        for task in data.values()
+        for split, dataset in (("train", task.train), ("dev", task.dev))
+        if len(dataset)
     ]
     tokens = BodyTokens.of(data, made.step)
     return Findings(
         splits=splits,
         steps=plan.steps,
         plan=[
-            *describe_sources({name: task.fed for name, task in data.items()}),
-            *describe_plan(made.recipe, plan, {name: len(task.fed) for name, task in data.items()}),
+            *describe_sources(fed_rows(data)),
+            *describe_plan(made.recipe, plan, {name: len(fed) for name, fed in fed_rows(data).items()}),
         ],
         seconds=estimate_seconds(made, tokens),
         evaluations=len(plan.evaluations) + made.samples_dev,
@@ -118,7 +121,7 @@ def examine(made: Assembly) -> Findings:
         gigabytes=estimate_memory(made, tokens) / 1e9,
         remarks=made.notes,
         layouts=describe_layouts(data),
-        cuts=[said for task in data.values() if (said := describe_cuts(task.train, network.body.shape.positions))],
+        cuts=[said for rows in fed_rows(data).values() if (said := describe_cuts(rows, network.body.shape.positions))],
     )
 
 

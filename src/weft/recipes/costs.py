@@ -8,7 +8,7 @@ import numpy as np
 from weft.data.dataset import Dataset
 from weft.data.sources import find_sources
 from weft.foundation.values import Part
-from weft.recipes.assembly import TaskData
+from weft.recipes.assembly import TaskData, fed_rows
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
 from weft.training.step import Step
@@ -33,7 +33,7 @@ class BodyTokens:
 
     @staticmethod
     def of(data: Mapping[str, TaskData], step: Step) -> "BodyTokens":
-        per_row = {name: float(task.train.token_counts().mean()) for name, task in data.items()}
+        per_row = {name: float(fed.token_counts().mean()) for name, fed in fed_rows(data).items()}
         return BodyTokens(per_row, step.methods.keep_apart)
 
     def of_parts(self, parts: Sequence[Part]) -> float:

@@ -57,16 +57,20 @@ def mixes_tasks(plan: Plan) -> bool:
     return any(len(window.tasks) > 1 for window in _windows(plan))
 
 
+def scheduled(recipe: Recipe) -> list[str]:
+    """List the tasks that the schedule of any phase trains, in the recipe's order."""
+    chosen = {task for phase in recipe.resolved_phases() for task in phase.schedule.chosen(recipe.tasks)}
+    return [task for task in recipe.tasks if task in chosen]
+
+
 def untrained(recipe: Recipe, plan: Plan) -> list[str]:
     """List the tasks that get no batch, because of the schedule or of a too small budget."""
-    chosen = {phase.schedule.tasks for phase in recipe.resolved_phases()}
-    scheduled = {task for tasks in chosen for task in tasks or recipe.tasks}
-    waiting = set(scheduled)
+    waiting = set(scheduled(recipe))
     for window in _windows(plan):
         waiting.difference_update(window.tasks)
         if not waiting:
             break
-    return [task for task in recipe.tasks if task not in scheduled or task in waiting]
+    return [task for task in recipe.tasks if task not in scheduled(recipe) or task in waiting]
 
 
 def untrained_notes(

@@ -165,10 +165,16 @@ def _data(recipe: ModelConfig, train: Mapping[str, Dataset], dev: Mapping[str, D
     for name, task in recipe.tasks.items():
         labels = dev[name].labels
         shown = ", ".join(map(for_markdown, labels.names)) if labels.names else f"{labels.low:g} to {labels.high:g}"
-        lines.append(f"| {name} | {task.kind} | {task.reading} | {len(train[name])} | {len(dev[name])} | {shown} |")
+        rows = f"{_train_rows(train[name])} | {len(dev[name])}"
+        lines.append(f"| {name} | {task.kind} | {task.reading} | {rows} | {shown} |")
     masked = sorted({kind for task in recipe.tasks.values() for kind in task.data.mask})
     note = f"\nMasked in all texts before training: {', '.join(masked)}.\n" if masked else ""
     return "\n".join(lines) + "\n" + note
+
+
+def _train_rows(train: Dataset) -> str:
+    labelled = len(train) if train.labelled is None else int(train.labelled.sum())
+    return f"{labelled} ({len(train) - labelled} without labels)" if labelled < len(train) else str(labelled)
 
 
 def _limits(recipe: ModelConfig) -> str:

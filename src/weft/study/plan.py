@@ -16,7 +16,7 @@ from weft.foundation.content import Content, put, remove
 from weft.foundation.errors import UserError
 from weft.foundation.values import Part
 from weft.kinds.metrics import choose_metrics
-from weft.recipes.assembly import Assembly
+from weft.recipes.assembly import Assembly, fed_rows
 from weft.recipes.check import estimate_scoring, estimate_seconds, times_seen
 from weft.recipes.costs import BodyTokens
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
@@ -196,7 +196,7 @@ def _plan_arm(
         name=name,
         recipe=recipe,
         steps=steps,
-        train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
+        train_rows=rows_seen(made.plan, {task: len(rows) for task, rows in fed_rows(made.data).items()}),
         training=estimate_seconds(made, BodyTokens.of(made.data, made.step)),
         scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},

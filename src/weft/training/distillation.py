@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -76,13 +76,17 @@ class Distillation:
     config: DistillConfig
     steps: int
     """length of the run"""
+    unlabelled: frozenset[str] = frozenset()
+    """tasks without any label to train on: their teachers have the weight 1 throughout"""
 
     @property
     def temperature(self) -> float:
         return self.config.temperature
 
-    def weight(self, step: int) -> float:
-        """Return the weight of the distillation loss at a step, counted from 0."""
+    def weight(self, step: int, task: str) -> float:
+        """Return the weight of the distillation loss of a task at a step, counted from 0."""
+        if task in self.unlabelled:
+            return 1.0
         anneal = self.config.anneal
         weight = (1.0 if anneal else 0.5) if self.config.weight is None else self.config.weight
         return weight * (1 - step / self.steps) if anneal else weight
@@ -92,6 +96,8 @@ class Distillation:
 class Teacher:
     """A trained model whose predictions a student learns from."""
 
+    name: str
+    """the folder that the recipe names"""
     folder: Path
     """model folder"""
     settings: ModelSettings
@@ -115,22 +121,35 @@ class StudentData:
     trust_code: bool
 
 
-def find_teachers(config: DistillConfig | None, student: ModelConfig, labels: Mapping[str, Labels]) -> list[Teacher]:
-    """Open the teachers; raise UserError for one that shares no task, or a task with other labels."""
+def find_teachers(config: DistillConfig | None) -> list[Teacher]:
+    """Open the teachers; an ensemble stands for its members."""
     found: dict[str, Teacher] = {}
     for name in config.teachers if config else ():
         try:
             for folder in members_of(Path(name)) or [model_folder(Path(name))]:
-                teacher = Teacher(folder, read_model(folder), model_digest(folder))
-                _require_taught(teacher, name, student, labels)
+                teacher = Teacher(name, folder, read_model(folder), model_digest(folder))
                 found[teacher.digest] = teacher  # a member of two ensembles counts once
         except UserError as error:
-            raise UserError(f"{KEY}: {str(error).removeprefix(f'{KEY}: ')}") from None
+            raise UserError(f"{KEY}: {error}") from None
     return list(found.values())
 
 
-def _require_taught(teacher: Teacher, name: str, student: ModelConfig, labels: Mapping[str, Labels]) -> None:
-    own = teacher.settings
+def known_labels(folder: Path, teachers: Sequence[Teacher]) -> dict[str, Labels]:
+    """Return the labels of all tasks of the teachers and of the model in `folder`, which a run starts from.
+
+    They are without tuned thresholds, which belong to the weights of their model.
+    """
+    found: dict[str, Labels] = {}
+    for teacher in reversed(teachers):  # the first teacher and, above all, the initial model decide
+        found |= teacher.settings.labels
+    if (folder / "weft.json").exists():
+        found |= read_model(folder).labels
+    return {task: replace(labels, thresholds=None) for task, labels in found.items()}
+
+
+def require_taught(teacher: Teacher, student: ModelConfig, labels: Mapping[str, Labels]) -> None:
+    """Raise UserError if a teacher shares no task with the student, or a task with other labels or texts."""
+    own, name = teacher.settings, teacher.name
     shared = [task for task in student.tasks if teacher.teaches(task)]
     if not shared:
         raise UserError(
@@ -223,8 +242,8 @@ class TeacherPredictions:
         # the seed decides which rows `dev_fraction` leaves to train
         config = theirs.model_copy(update={"tasks": {self.task: task}, "seed": ours.seed})
         files = task_files(config, self.task, Tokenizer.load(teacher.folder), frames=self.student.frames)
-        rows = files.dataset("train", self.train.labels)
-        if student_data.unlabelled is not None:
+        rows = files.training(self.train.labels)
+        if files.has("unlabelled"):
             rows = rows.with_unlabelled(files.open("unlabelled"))
         assert np.array_equal(rows.rows, self.train.rows), "the same file and rules give the same rows"
         return rows

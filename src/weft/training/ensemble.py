@@ -124,7 +124,7 @@ def _evaluate(model: Model, owners: dict[str, Model], rows: dict[str, Dataset], 
     """Score a member on the dev rows of the tasks' owners, which are kept in `rows`."""
     own: dict[str, Dataset] = {}
     for task in model.tasks:
-        own |= with_data_of(model, owners[task]).datasets([task], "dev", data_dir)
+        own |= with_data_of(model, owners[task].config).datasets([task], "dev", data_dir)
         first = rows.setdefault(task, own[task])
         if not np.array_equal(first.rows, own[task].rows):
             raise UserError(f"task {task!r}: two members read different rows of {own[task].file.source}")

@@ -211,16 +211,18 @@ class Step:
     def _losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:
         """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers.
 
-        A row without a label has no label loss.
+        A row without a label has no label loss; teachers predict all such rows.
         """
         distillation = self.methods.distillation
+        if distillation is None or batch.teacher is None:
+            return self._label_losses(window, part, batch, output)
+        weight = distillation.weight(window.step, part.task)
+        taught = self.network.task(batch.task).imitation(output, batch.teacher, distillation.temperature)
+        if weight == 1:
+            return taught
         losses = self._label_losses(window, part, batch, output)
         if batch.labelled is not None:
             losses = losses * batch.labelled
-        if distillation is None or batch.teacher is None:
-            return losses
-        weight = distillation.weight(window.step)
-        taught = self.network.task(batch.task).imitation(output, batch.teacher, distillation.temperature)
         return (1 - weight) * losses + weight * taught
 
     def _label_losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:

@@ -7,12 +7,15 @@ import pytest
 
 from tests.tiny import recipe_content
 from weft.bodies.adapters.lora import LoraConfig
+from weft.data.config import PRESETS
 from weft.foundation.errors import UserError
-from weft.growth.compose import additions, grown_recipe
+from weft.growth.compose import KEEPS, additions, grown_recipe
 from weft.kinds import KINDS
 from weft.kinds.labels import Labels
 from weft.recipes.recipe import Recipe, parse_recipe
 from weft.runs.model_folder import ModelSettings
+from weft.tasks.config import TaskConfig
+from weft.training.distillation import DistillConfig
 from weft.training.trainable import FrozenConfig
 
 FOLDER = Path("old/model")
@@ -108,3 +111,75 @@ def test_rejected(model: ModelSettings, tmp_path: Path, changes: dict[str, Any],
 def test_a_model_has_one_kind_of_adapter(model: ModelSettings, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="adapter: differs from that of old/model"):
         grown_recipe(FOLDER, adapted(model), new(tmp_path, adapter="pal"), "rehearse")
+
+
+def test_exact_keeps_the_files_of_old_tasks(model: ModelSettings, tmp_path: Path) -> None:
+    """They are not read, but a later `weft add` may need them."""
+    grown = grown_recipe(FOLDER, model, new(tmp_path), "exact")
+    assert grown.tasks["sentiment"] == model.config.tasks["sentiment"], "the labels are those of the model"
+
+
+def test_distill_needs_no_train_files(model: ModelSettings, tmp_path: Path) -> None:
+    before = model.config.tasks["sentiment"].data
+    fraction = before.model_copy(update={"dev": None, "dev_fraction": 0.3})
+    model.config.tasks["similarity"] = model.config.tasks["similarity"].model_copy(update={"data": fraction})
+    grown = grown_recipe(FOLDER, model, new(tmp_path), "distill")
+    first, second = grown.tasks["sentiment"].data, grown.tasks["similarity"].data
+    assert (first.train, first.dev, first.dev_fraction) == (None, before.dev, None)
+    assert (second.train, second.dev, second.dev_fraction) == (None, before.train, 0.3), "the same rows are held out"
+    assert first.given == second.given == ("unlabelled",)
+    assert grown.tasks["sentiment"].labels is None, "they are those of the model"
+    assert parse_recipe(grown.content(), "again") == grown
+
+
+def test_distill_makes_the_old_model_a_teacher(model: ModelSettings, tmp_path: Path) -> None:
+    grown = grown_recipe(FOLDER, model, new(tmp_path), "distill")
+    assert grown.distill == DistillConfig(teachers=(str(FOLDER),))
+    assert (grown.trainable.name, grown.schedule.tasks) == ("full", None)
+    own = {"teachers": ["other", str(FOLDER)], "temperature": 1.0}
+    grown = grown_recipe(FOLDER, model, new(tmp_path, distill=own), "distill")
+    assert grown.distill == DistillConfig(teachers=(str(FOLDER), "other"), temperature=1.0)
+
+
+def test_tasks_that_may_read_the_same_texts_have_one_batch_size(model: ModelSettings, tmp_path: Path) -> None:
+    tasks = model.config.tasks
+    tasks["mood"] = tasks["sentiment"].model_copy(update={"batch_size": 9})
+    model.labels["mood"] = model.labels["sentiment"]
+    sizes = {
+        name: task.batch_size for name, task in grown_recipe(FOLDER, model, new(tmp_path), "distill").tasks.items()
+    }
+    assert sizes == {"sentiment": 9, "similarity": 5, "mood": 9, "paraphrase": 8}
+
+
+def test_more_data_for_a_task_whose_data_are_gone(model: ModelSettings, tmp_path: Path) -> None:
+    grown = grown_recipe(FOLDER, model, new(tmp_path, "sentiment"), "distill")
+    assert additions(grown) == ["sentiment-more"]
+    more = grown.tasks["sentiment-more"]
+    assert (more.data.train is not None, more.labels, more.share_head) == (True, ("bad", "good"), "sentiment")
+
+
+def test_other_dev_files(model: ModelSettings, tmp_path: Path) -> None:
+    old = model.config.tasks["sentiment"].data
+    file = tmp_path / "dev.tsv"
+    for keep in KEEPS:
+        grown = grown_recipe(FOLDER, model, new(tmp_path), keep, files={"sentiment": file})
+        data = grown.tasks["sentiment"].data
+        assert (data.dev, data.train) == (str(file), None if keep == "distill" else old.train)
+    with pytest.raises(UserError, match="--file mood: old/model has no such task; it has sentiment, similarity"):
+        grown_recipe(FOLDER, model, new(tmp_path), "exact", files={"mood": file})
+
+
+def test_files_of_presets_are_found_in_the_data_folder(model: ModelSettings, tmp_path: Path) -> None:
+    data = PRESETS["sst5"].model_copy(update={"train": "/gone/ids-sst-train.csv", "dev": "/gone/ids-sst-dev.csv"})
+    model.config.tasks["sentiment"] = model.config.tasks["sentiment"].model_copy(update={"data": data})
+    grown = grown_recipe(FOLDER, model, new(tmp_path), "rehearse", tmp_path)
+    assert grown.tasks["sentiment"].data.train == str(tmp_path / "ids-sst-train.csv")
+    assert grown.tasks["sentiment"].data.dev == str(tmp_path / "ids-sst-dev.csv")
+
+
+def test_matches_cannot_be_distilled(model: ModelSettings, tmp_path: Path) -> None:
+    data = {"train": "t.tsv", "dev": "d.tsv", "text2": "text2"}
+    model.config.tasks["match"] = TaskConfig.model_validate({"kind": "matches", "data": data})
+    model.labels["match"] = Labels(KINDS["matches"])
+    with pytest.raises(UserError, match="tasks.match: the answers of a task with kind = 'matches' cannot be distilled"):
+        grown_recipe(FOLDER, model, new(tmp_path), "distill")

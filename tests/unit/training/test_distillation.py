@@ -1,7 +1,9 @@
 """Distillation: stored predictions, the loss, exact resume and what is rejected."""
 
+import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from weft.build import assemble
 from weft.foundation.errors import UserError
 from weft.inference.evaluate import predict_rows
 from weft.inference.model import load
+from weft.recipes.check import examine
 from weft.recipes.recipe import load_recipe, parse_recipe
 from weft.run import train_run
+from weft.runs.model_folder import read_model
 from weft.training.distillation import Distillation, DistillConfig
 
 STEPS = 6
@@ -141,9 +145,11 @@ def test_weight_and_annealing() -> None:
     constant = Distillation(DistillConfig(teachers=("a",)), 10)
     falling = Distillation(DistillConfig(teachers=("a",), anneal=True), 10)
     half = Distillation(DistillConfig(teachers=("a",), anneal=True, weight=0.5), 4)
-    assert [constant.weight(step) for step in (0, 5, 9)] == [0.5, 0.5, 0.5]
-    assert [falling.weight(step) for step in (0, 5, 9)] == pytest.approx([1.0, 0.5, 0.1])
-    assert [half.weight(step) for step in range(4)] == pytest.approx([0.5, 0.375, 0.25, 0.125])
+    assert [constant.weight(step, "a") for step in (0, 5, 9)] == [0.5, 0.5, 0.5]
+    assert [falling.weight(step, "a") for step in (0, 5, 9)] == pytest.approx([1.0, 0.5, 0.1])
+    assert [half.weight(step, "a") for step in range(4)] == pytest.approx([0.5, 0.375, 0.25, 0.125])
+    unlabelled = Distillation(DistillConfig(teachers=("a",), anneal=True), 10, frozenset({"a"}))
+    assert [unlabelled.weight(9, task) for task in ("a", "b")] == pytest.approx([1.0, 0.1])
 
 
 def test_what_is_rejected(tiny: Path, teachers: list[Path], tmp_path: Path) -> None:
@@ -228,3 +234,93 @@ def test_texts_without_labels(tiny: Path, teachers: list[Path], tmp_path: Path, 
     del content["distill"]
     with pytest.raises(UserError, match=r"tasks.sentiment.data.unlabelled: no teacher predicts these rows"):
         assemble(parse_recipe(content, "test"), device="cpu")
+
+
+def without_train(tiny: Path, teachers: list[Path], folder: Path, **distill: Any) -> dict[str, Any]:
+    """Three tasks of which two have texts without labels, and no train file."""
+    content = student(tiny, teachers[:1], **distill) | {"dropout": 0.0, "body_dropout": 0.0}
+    rows = [{"text": f"a {word} film"} for word in ("lovely", "cold", "grey", "warm", "tender")]
+    pairs = [{"a": f"the {one}", "b": f"a {two}"} for one in ("cat", "dog") for two in ("cat", "trout")]
+    for task, own in (("sentiment", rows), ("similarity", pairs)):
+        data = content["tasks"][task]["data"]
+        del data["train"]
+        data["unlabelled"] = str(write_rows(folder / f"{task}.tsv", own))
+    return content
+
+
+def test_a_task_without_train_rows_learns_from_its_teacher_alone(
+    tiny: Path, teachers: list[Path], tmp_path: Path, few_resamples: None
+) -> None:
+    """Its labels are the teacher's, and its loss has no label loss, whatever `weight` says."""
+    content = without_train(tiny, teachers, tmp_path, temperature=1.0, anneal=True)
+    content["tasks"]["similarity"] |= {"head": "cosine", "loss": "cosent"}  # compares the labels of a batch
+    train_run(parse_recipe(content, "test"), tmp_path / "run", Silent(), steps=2, device="cpu")
+    assert "| sentiment | classification | single | 0 (5 without labels) |" in (
+        tmp_path / "run" / "model" / "README.md"
+    ).read_text(encoding="utf-8")
+    log = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert set(json.loads(log[-1])["train"]) == {"paraphrase"}, "only rows with labels are scored"
+    content["tasks"]["similarity"] |= {"head": "linear", "loss": "mse"}
+    made = assemble(parse_recipe(content, "test"), device="cpu")
+    own = read_model(teachers[0] / "model").labels
+    assert {name: task.labels for name, task in made.data.items()} == own
+    assert [(len(task.train), len(task.fed)) for task in made.data.values()] == [(0, 5), (34, 34), (0, 4)]
+    window = made.plan.window(0)
+    wanted = {}
+    for part in window.parts:
+        batch = made.data[part.task].fed.batch(part.rows)
+        assert batch.teacher is not None
+        output = made.network([batch])[0].detach()
+        soft = -(batch.teacher.float() * output.log_softmax(1)).sum(1)
+        wanted[part.task] = float((soft if part.task != "similarity" else (output[:, 0] - batch.teacher) ** 2).mean())
+    losses = made.step(window, 0.0).losses
+    assert losses == pytest.approx(wanted, abs=1e-5)  # annealing starts with the teacher alone
+    later = replace(made.plan.window(1), step=made.plan.steps - 1)
+    with_labels = made.step(later, 0.0).losses["paraphrase"]
+    alone = made.data["sentiment"].fed.batch(later.parts[0].rows)
+    assert alone.teacher is not None
+    output = made.network([alone])[0].detach()
+    soft = float(-(alone.teacher.float() * output.log_softmax(1)).sum(1).mean())
+    assert made.step(later, 0.0).losses["sentiment"] == pytest.approx(soft, abs=1e-5), "it does not anneal"
+    assert with_labels > 0
+    facts = [(own.task, own.split) for own in examine(made).splits]
+    assert facts == [("sentiment", "dev"), ("paraphrase", "train"), ("paraphrase", "dev"), ("similarity", "dev")]
+
+
+def test_a_run_without_train_rows_resumes_exactly(
+    tiny: Path, teachers: list[Path], tmp_path: Path, few_resamples: None
+) -> None:
+    made = parse_recipe(without_train(tiny, teachers, tmp_path), "test")
+    train_run(made, tmp_path / "straight", Silent(), steps=STEPS, device="cpu")
+    with pytest.raises(Killed):
+        train_run(made, tmp_path / "killed", Dying(5), steps=STEPS, device="cpu")
+    train_run(made, tmp_path / "killed", Silent(), steps=STEPS, device="cpu", resume=True)
+    assert fingerprint(tmp_path / "killed") == fingerprint(tmp_path / "straight")
+
+
+def test_what_a_task_without_train_rows_needs(tiny: Path, teachers: list[Path], tmp_path: Path) -> None:
+    content = without_train(tiny, teachers, tmp_path)
+    del content["tasks"]["sentiment"]["data"]["unlabelled"]
+    with pytest.raises(UserError, match=r"tasks.sentiment.data.train: is missing; name the file, or texts without"):
+        assemble(parse_recipe(content, "test"), device="cpu")
+    others = {"schedule": {"name": "batch-round-robin", "tasks": ["paraphrase", "similarity"]}}
+    assert "sentiment" in assemble(parse_recipe(content | others, "test"), device="cpu").untrained
+    content = without_train(tiny, teachers, tmp_path)
+    content["tasks"]["sentiment"]["labels"] = ["good", "bad"]
+    with pytest.raises(UserError, match=r"predicts one of bad, good \(classification\) in the task 'sentiment', but"):
+        assemble(parse_recipe(content, "test"), device="cpu")
+    del content["distill"]
+    with pytest.raises(UserError, match="no teacher predicts these rows"):
+        assemble(parse_recipe(content, "test"), device="cpu")
+
+
+def test_held_out_rows_stay_the_dev_rows_without_a_train_file(tiny: Path) -> None:
+    file = files(tiny, "sentiment")["train"]
+    content = recipe_content(tiny)
+    content["tasks"]["sentiment"]["data"] = {"train": file, "dev_fraction": 0.3}
+    before = assemble(parse_recipe(content, "test"), device="cpu").data["sentiment"].dev
+    content["tasks"]["sentiment"]["data"] = {"dev": file, "dev_fraction": 0.3}
+    others = {"schedule": {"name": "batch-round-robin", "tasks": ["paraphrase"]}}
+    after = assemble(parse_recipe(content | others, "test"), device="cpu").data["sentiment"].dev
+    assert after.rows.tolist() == before.rows.tolist()
+    assert 0 < len(after) < len(after.file)
