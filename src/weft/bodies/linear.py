@@ -3,6 +3,9 @@
 On a CPU torch multiplies float32 matrices with MKL, which uses AVX-512 on Intel's processors only. oneDNN, which torch
 contains too, uses it on all processors that have it: twice the speed on those of AMD. Other processors and other types
 of numbers use torch's own choice.
+
+oneDNN compiles a kernel of about 1.5 MB for each shape and keeps a thousand of them. Packed tokens have another number
+in almost every pass, so rows of zeros are added up to one of eight sizes per power of two.
 """
 
 from functools import cache
@@ -27,13 +30,28 @@ class PackedLinear(nn.Linear):
     """A linear layer that is fast for packed tokens `[t, inputs]`. Other inputs are multiplied as in `nn.Linear`."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        plain = inputs.dtype == self.weight.dtype == torch.float32 and inputs.device.type == "cpu"
-        if not plain or inputs.dim() != 2 or not has_onednn() or torch.is_autocast_enabled("cpu"):
+        if inputs.dim() != 2 or inputs.device.type != "cpu" or self.weight.dtype != torch.float32 or not has_onednn():
+            return super().forward(inputs)
+        if torch.is_autocast_enabled("cpu"):  # torch chooses oneDNN itself
+            return super().forward(with_zero_rows(inputs))[: len(inputs)]
+        if inputs.dtype != torch.float32:
             return super().forward(inputs)
         if not torch.is_grad_enabled():
-            return multiply(inputs, self.weight, self.bias)
+            return multiply(with_zero_rows(inputs), self.weight, self.bias)[: len(inputs)]
         outputs: Tensor = _Linear.apply(inputs, self.weight, self.bias)  # type: ignore[no-untyped-call]
         return outputs
+
+
+def rounded_up(rows: int) -> int:
+    """Return the next of the eight sizes per power of two, multiples of 8: at most 1/8 more than `rows`, or 7 rows."""
+    unit = max(8, 1 << max(0, rows.bit_length() - 4))
+    return -(-rows // unit) * unit
+
+
+def with_zero_rows(inputs: Tensor) -> Tensor:
+    """Add rows of zeros to `inputs` [t, i], up to one of few sizes."""
+    missing = rounded_up(len(inputs)) - len(inputs)
+    return nn.functional.pad(inputs, (0, 0, 0, missing)) if missing else inputs
 
 
 def multiply(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -49,17 +67,18 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(inputs, weight)
-        return multiply(inputs, weight, bias)
+        padded = with_zero_rows(inputs)
+        ctx.save_for_backward(padded, weight)
+        return multiply(padded, weight, bias)[: len(inputs)]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
-        gradient = gradient.contiguous()
+        padded = with_zero_rows(gradient.contiguous())
         to_inputs, to_weight, to_bias = ctx.needs_input_grad
         return (
-            multiply(gradient, weight.t()) if to_inputs else None,
-            multiply(gradient.t(), inputs.t()) if to_weight else None,
+            multiply(padded, weight.t())[: len(gradient)] if to_inputs else None,
+            multiply(padded.t(), inputs.t()) if to_weight else None,
             gradient.sum(0) if to_bias else None,
         )

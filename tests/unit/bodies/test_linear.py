@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from weft.bodies import linear
-from weft.bodies.linear import PackedLinear
+from weft.bodies.linear import PackedLinear, rounded_up
 
 
 @pytest.fixture
@@ -76,3 +78,26 @@ def test_gradients_of_a_sum_and_of_frozen_weights() -> None:
     torch.testing.assert_close(z.grad, x.grad)
     assert fast.weight.grad is None
     torch.testing.assert_close(fast.bias.grad, plain.bias.grad)
+
+
+@given(st.integers(1, 100_000))
+def test_few_sizes_that_are_hardly_larger(count: int) -> None:
+    size = rounded_up(count)
+    assert count <= size <= max(count + 7, count * 1.125)
+    assert rounded_up(size) == size
+    octave = range(1 << (count.bit_length() - 1), 1 << count.bit_length())
+    few = octave if len(octave) <= 64 else range(octave.start, octave.stop, max(1, len(octave) // 64))
+    assert len({rounded_up(n) for n in few}) <= 9
+
+
+@pytest.mark.usefixtures("onednn")
+def test_mixed_precision_has_few_sizes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    real = nn.functional.linear
+    monkeypatch.setattr(nn.functional, "linear", lambda x, *given: seen.append(len(x)) or real(x, *given))
+    plain, fast = pair(16, 8)
+    x = rows(300, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, expected = fast(x), plain(x)
+    assert seen == [320, 300]
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
