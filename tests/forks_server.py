@@ -34,7 +34,7 @@ from weft.inference.bulk import executors, parts
 from weft.run import train_run
 from weft.runs import folder as run_folder
 from weft.runs import model_folder
-from weft.training import checkpoint
+from weft.training import checkpoint, evaluator
 from weft.training.step import Step
 
 # phase -> (who holds the function, its name): the run is killed when the n-th call of it has been made
@@ -45,6 +45,8 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "evaluation": [(evaluate, "run_over")],
     "answering a shard": [(executors.Answerer, "__call__")],
     "saving a shard": [(parts, "sync")],
+    "loading the best model": [(evaluator, "load_weights")],
+    "saving weights": [(model_folder, "save_weights")],
     "saving the model": [(model_folder, "save_weights"), (run_folder, "sync")],
 }
 

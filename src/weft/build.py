@@ -1,6 +1,6 @@
 """Builds objects from a recipe. No other module does."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from weft.data.remarks import remarks
 from weft.data.sources import find_sources
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
-from weft.evaluation.thresholds import DEFAULT, LEAST, few_rows
+from weft.evaluation.thresholds import tuning_notes
 from weft.foundation.components import require_made
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
@@ -24,7 +24,16 @@ from weft.kinds.labels import Labels
 from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, fed_rows, learning_rates
-from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, scheduled, untrained, untrained_notes
+from weft.recipes.costs import LEAST_ROWS, SHARE, BodyTokens, affordable_rows, count_tokens, passes_of, sample_rows
+from weft.recipes.idle import (
+    disabled_keys,
+    mixes_tasks,
+    reject_idle_methods,
+    require_rows,
+    scheduled,
+    untrained,
+    untrained_notes,
+)
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -35,7 +44,6 @@ from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
-from weft.tasks.task import Task
 from weft.training.distillation import (
     Distillation,
     StudentData,
@@ -189,7 +197,7 @@ def assemble(
     for teacher in teachers:
         require_taught(teacher, recipe, {name: task.labels for name, task in data.items()})
     data = _taught(data, teachers, StudentData(recipe, frames, str(where), trust_code))
-    _require_rows(recipe, data)
+    require_rows(recipe, fed_rows(data))
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name)
         for name, task in data.items()
@@ -210,7 +218,8 @@ def assemble(
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
-    notes += [note for name, task in data.items() for note in _threshold_notes(network.task(name), task.dev)]
+    tuned = [task.dev for name, task in data.items() if network.task(name).tunes_thresholds]
+    notes += [note for dev in tuned for note in tuning_notes(dev.task, Truth.of(dev.labels, dev.targets))]
     notes += teacher_notes(teachers, recipe)
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
@@ -234,20 +243,38 @@ def assemble(
     step = build_step(recipe, data, network, plan, where, constants, processes)
     if not step.weighting.heeds_scale and mixes_tasks(plan):
         notes += scale_notes(constants, unfed)
-    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+    made = Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, {}, notes)
+    sample = choose_dev_sample(made, lambda: build_plan(recipe.model_copy(update={"seed": 0}), sources, steps))
+    return replace(made, dev_sample=sample, notes=[*notes, *sample_notes(sample, data)])
 
 
-def _threshold_notes(task: Task, dev: Dataset) -> list[str]:
-    """Labels whose thresholds cannot be tuned because too few dev rows have them, or lack them."""
-    if not task.tunes_thresholds:
+def choose_dev_sample(made: Assembly, plan_of_any_seed: Callable[[], Plan]) -> dict[str, Dataset]:
+    """Choose the dev rows of evaluations during training, from the recipe and the number of tokens alone.
+
+    The cost is that of the plan for a fixed seed, so that all seeds are evaluated on the same rows.
+    """
+    recipe, dev = made.recipe, {name: task.dev for name, task in made.data.items()}
+    evaluations = len(made.plan.evaluations)
+    if recipe.dev_sample == "all" or evaluations == 1:  # the only evaluation is the final one
+        return dev
+    if recipe.dev_sample != "auto":
+        return sample_rows(dev, recipe.dev_sample)
+    if max(map(len, dev.values())) <= LEAST_ROWS:
+        return dev
+    passes = [passes_of(made.network, mode) for mode in recipe.modes()]
+    training = BodyTokens.of(made.data, made.step).of_training(plan_of_any_seed(), passes)
+    return sample_rows(dev, affordable_rows(dev, SHARE * training / evaluations - count_tokens(made.train_sample())))
+
+
+def sample_notes(sample: Mapping[str, Dataset], data: Mapping[str, TaskData]) -> list[str]:
+    """Note how many dev rows are evaluated during training, if not all."""
+    fewer = {name: rows for name, rows in sample.items() if len(rows) < len(data[name].dev)}
+    if not fewer:
         return []
-    few = few_rows(Truth.of(dev.labels, dev.targets))
-    names = [name for name, kept in zip(dev.labels.kind.decisions(dev.labels.names), few, strict=True) if kept]
-    if not names:
-        return []
+    found = ", ".join(f"{len(rows):,} of {len(data[name].dev):,} {name}" for name, rows in fewer.items())
     return [
-        f"tasks.{task.name}.thresholds: {', '.join(names)}: fewer than {LEAST} dev rows with the label or without it; "
-        f"the threshold stays {DEFAULT:g}"
+        f"dev_sample: evaluations during training score a fixed sample of the dev rows ({found}); the best model is "
+        "scored on all rows at the end"
     ]
 
 
@@ -263,16 +290,6 @@ def _taught(data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: 
             )
         taught[name] = replace(task, lesson=TeacherPredictions(name, own, task.fed, student) if own else None)
     return taught
-
-
-def _require_rows(recipe: Recipe, data: Mapping[str, TaskData]) -> None:
-    """Raise UserError if the schedule trains a task that has no rows to train on."""
-    for name in scheduled(recipe):
-        if not len(data[name].fed):
-            raise UserError(
-                f"tasks.{name}.data.train: is missing; name the file, or texts without labels (`unlabelled`) and a "
-                "teacher with this task, or train other tasks only, with schedule.tasks"
-            )
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:

@@ -63,6 +63,16 @@ def scheduled(recipe: Recipe) -> list[str]:
     return [task for task in recipe.tasks if task in chosen]
 
 
+def require_rows(recipe: Recipe, fed: Collection[str]) -> None:
+    """Raise UserError if the schedule trains a task that has no rows to train on; those in `fed` have."""
+    for name in scheduled(recipe):
+        if name not in fed:
+            raise UserError(
+                f"tasks.{name}.data.train: is missing; name the file, or texts without labels (`unlabelled`) and a "
+                "teacher with this task, or train other tasks only, with schedule.tasks"
+            )
+
+
 def untrained(recipe: Recipe, plan: Plan) -> list[str]:
     """List the tasks that get no batch, because of the schedule or of a too small budget."""
     waiting = set(scheduled(recipe))
@@ -103,6 +113,7 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
     `warmup` is the number of warm-up steps after scaling by the budget.
     """
     found = []
+    fields = type(recipe).model_fields
     scored = len([step for step in plan.evaluations if step > 0])
     if recipe.patience is not None and budget:
         found.append("patience: has no effect with --budget, which evaluates only at the end of the run")
@@ -111,8 +122,9 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
             f"patience: has no effect, because {recipe.patience} evaluations without improvement cannot occur "
             f"before the end of a run with {scored}"
         )
+    if recipe.dev_sample != fields["dev_sample"].default and budget:
+        found.append("dev_sample: has no effect with --budget, which evaluates only at the end, on all dev rows")
     found += _warmup(recipe, plan, warmup)
-    fields = type(recipe).model_fields
     for key, is_set in (
         ("schedule", recipe.schedule != fields["schedule"].default),
         ("trainable", recipe.trainable != (FrozenConfig() if recipe.adapter else fields["trainable"].default)),

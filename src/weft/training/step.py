@@ -30,9 +30,9 @@ class StepReport:
     """The measurements of a step."""
 
     losses: dict[str, float]
-    """each task's unweighted loss, averaged over its rows in the window, without the regularizer's term"""
+    """each task's unweighted loss, averaged over its rows or words in the window, without the regularizer's term"""
     terms: dict[str, float]
-    """the weighted regularizer term of each task that has one, averaged over its rows in the window"""
+    """the weighted regularizer term of each task that has one, averaged likewise"""
     tokens: int
     """tokens that went through the body; a sequence that several tasks share counts once"""
     norm: float
@@ -65,7 +65,7 @@ class Totals:
     """Accumulated results of a window's passes."""
 
     losses: Tensor
-    """[m] each task's loss: the mean over all of its rows in the window"""
+    """[m] each task's loss: the mean over all of its rows, or their words, in the window"""
     terms: Tensor
     """[m] each task's regularizer term, averaged likewise"""
     tokens: int = 0
@@ -307,11 +307,11 @@ class Step:
         return total
 
     def _shares(self, window: Window, batches: list[Batch], losses: list[Tensor]) -> Tensor:
-        """[m] contribution of these batches to each task's loss: the sum over rows / the task's rows in the window."""
+        """[m] contribution of these batches to each task's loss: the sum over rows / the task's units in the window."""
         zero = next(self.network.parameters()).new_zeros(())
         shares = dict.fromkeys(window.tasks, zero)
         for batch, own in zip(batches, losses, strict=True):
-            shares[batch.task] = shares[batch.task] + own.sum().to(zero.dtype) / window.count(batch.task)
+            shares[batch.task] = shares[batch.task] + own.sum().to(zero.dtype) / self.ahead.units(window, batch.task)
         return torch.stack(list(shares.values()))
 
     def _penalize(self) -> None:
