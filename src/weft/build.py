@@ -16,7 +16,7 @@ from weft.data.remarks import remarks
 from weft.data.sources import find_sources
 from weft.data.task_files import TaskFiles
 from weft.data.tokenizer import Tokenizer
-from weft.evaluation.thresholds import DEFAULT, LEAST, few_rows
+from weft.evaluation.thresholds import tuning_notes
 from weft.foundation.components import require_made
 from weft.foundation.devices import choose_device
 from weft.foundation.errors import UserError
@@ -25,7 +25,15 @@ from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, fed_rows, learning_rates
 from weft.recipes.costs import LEAST_ROWS, SHARE, BodyTokens, affordable_rows, count_tokens, passes_of, sample_rows
-from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, scheduled, untrained, untrained_notes
+from weft.recipes.idle import (
+    disabled_keys,
+    mixes_tasks,
+    reject_idle_methods,
+    require_rows,
+    scheduled,
+    untrained,
+    untrained_notes,
+)
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
 from weft.schedules.base import Feed
@@ -36,7 +44,6 @@ from weft.tasks.building import build_network, task_files
 from weft.tasks.class_weights import class_weights
 from weft.tasks.constant import constant_loss, scale_notes
 from weft.tasks.network import Network
-from weft.tasks.task import Task
 from weft.training.distillation import (
     Distillation,
     StudentData,
@@ -190,7 +197,7 @@ def assemble(
     for teacher in teachers:
         require_taught(teacher, recipe, {name: task.labels for name, task in data.items()})
     data = _taught(data, teachers, StudentData(recipe, frames, str(where), trust_code))
-    _require_rows(recipe, data)
+    require_rows(recipe, fed_rows(data))
     weights = {
         name: class_weights(recipe.tasks[name], task.labels, task.train.targets, name)
         for name, task in data.items()
@@ -211,7 +218,8 @@ def assemble(
     notes = [note for task in data.values() for note in remarks(task.train, task.dev)]
     notes += [f"doubt: tasks.{name}: {doubt}" for name, task in recipe.tasks.items() for doubt in task.data.doubts]
     notes += type_notes(recipe, network)
-    notes += [note for name, task in data.items() for note in _threshold_notes(network.task(name), task.dev)]
+    tuned = [task.dev for name, task in data.items() if network.task(name).tunes_thresholds]
+    notes += [note for dev in tuned for note in tuning_notes(dev.task, Truth.of(dev.labels, dev.targets))]
     notes += teacher_notes(teachers, recipe)
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
@@ -270,20 +278,6 @@ def sample_notes(sample: Mapping[str, Dataset], data: Mapping[str, TaskData]) ->
     ]
 
 
-def _threshold_notes(task: Task, dev: Dataset) -> list[str]:
-    """Labels whose thresholds cannot be tuned because too few dev rows have them, or lack them."""
-    if not task.tunes_thresholds:
-        return []
-    few = few_rows(Truth.of(dev.labels, dev.targets))
-    names = [name for name, kept in zip(dev.labels.kind.decisions(dev.labels.names), few, strict=True) if kept]
-    if not names:
-        return []
-    return [
-        f"tasks.{task.name}.thresholds: {', '.join(names)}: fewer than {LEAST} dev rows with the label or without it; "
-        f"the threshold stays {DEFAULT:g}"
-    ]
-
-
 def _taught(data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: StudentData) -> dict[str, TaskData]:
     """Add the predictions of its teachers to each task that has any."""
     taught = {}
@@ -296,16 +290,6 @@ def _taught(data: Mapping[str, TaskData], teachers: Sequence[Teacher], student: 
             )
         taught[name] = replace(task, lesson=TeacherPredictions(name, own, task.fed, student) if own else None)
     return taught
-
-
-def _require_rows(recipe: Recipe, data: Mapping[str, TaskData]) -> None:
-    """Raise UserError if the schedule trains a task that has no rows to train on."""
-    for name in scheduled(recipe):
-        if not len(data[name].fed):
-            raise UserError(
-                f"tasks.{name}.data.train: is missing; name the file, or texts without labels (`unlabelled`) and a "
-                "teacher with this task, or train other tasks only, with schedule.tasks"
-            )
 
 
 def type_notes(recipe: Recipe, network: Network) -> list[str]:

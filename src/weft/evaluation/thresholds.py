@@ -170,3 +170,15 @@ def _fit(truth: Truth, predictions: Predictions, primary: str, rows: NDArray[np.
         else:
             fitted[i] = best_threshold(scores[:, i], yes[:, i], by).value
     return fitted
+
+
+def tuning_notes(task: str, truth: Truth) -> list[str]:
+    """Return a note about labels whose thresholds cannot be tuned because too few rows have them, or lack them."""
+    decisions = truth.kind.decisions(truth.names)
+    names = [name for name, kept in zip(decisions, few_rows(truth), strict=True) if kept]
+    if not names:
+        return []
+    return [
+        f"tasks.{task}.thresholds: {', '.join(names)}: fewer than {LEAST} dev rows with the label or without it; "
+        f"the threshold stays {DEFAULT:g}"
+    ]

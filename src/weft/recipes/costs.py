@@ -33,7 +33,7 @@ class BodyTokens:
 
     @staticmethod
     def of(data: Mapping[str, TaskData], step: Step) -> "BodyTokens":
-        per_row = {name: float(fed.token_counts().mean()) for name, fed in fed_rows(data).items()}
+        per_row = {name: float(rows.token_counts().mean()) for name, rows in fed_rows(data).items()}
         return BodyTokens(per_row, step.methods.keep_apart)
 
     def of_parts(self, parts: Sequence[Part]) -> float:

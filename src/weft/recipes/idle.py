@@ -63,6 +63,16 @@ def scheduled(recipe: Recipe) -> list[str]:
     return [task for task in recipe.tasks if task in chosen]
 
 
+def require_rows(recipe: Recipe, fed: Collection[str]) -> None:
+    """Raise UserError if the schedule trains a task that has no rows to train on; those in `fed` have."""
+    for name in scheduled(recipe):
+        if name not in fed:
+            raise UserError(
+                f"tasks.{name}.data.train: is missing; name the file, or texts without labels (`unlabelled`) and a "
+                "teacher with this task, or train other tasks only, with schedule.tasks"
+            )
+
+
 def untrained(recipe: Recipe, plan: Plan) -> list[str]:
     """List the tasks that get no batch, because of the schedule or of a too small budget."""
     waiting = set(scheduled(recipe))

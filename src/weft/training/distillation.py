@@ -122,7 +122,7 @@ class StudentData:
 
 
 def find_teachers(config: DistillConfig | None) -> list[Teacher]:
-    """Open the teachers; an ensemble stands for its members."""
+    """Open the teachers. The members of an ensemble are teachers."""
     found: dict[str, Teacher] = {}
     for name in config.teachers if config else ():
         try:
