@@ -27,7 +27,7 @@ def serve(
     ] = None,
     batch_tokens: Annotated[
         int, typer.Option("--batch-tokens", min=0, help="Maximum tokens per forward pass; 0 disables batching.")
-    ] = 2048,
+    ] = 512,
     max_wait_ms: Annotated[
         float, typer.Option("--max-wait-ms", min=0, help="Maximum time that a request waits for a batch.")
     ] = 3.0,

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -12,7 +13,7 @@ from weakref import WeakKeyDictionary
 import uvicorn
 
 from weft.foundation.errors import Interrupted
-from weft.foundation.malloc import give_blocks_back, trim
+from weft.foundation.malloc import give_large_blocks_back, trim
 from weft.inference.model import Model
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
@@ -26,6 +27,10 @@ KEEP_ALIVE = 75
 
 TRIM = 100
 """Tenths of a second between two calls of malloc_trim."""
+
+SWITCH = 0.0002
+"""Seconds after which a thread that waits for the GIL gets it. The engine's thread releases it in every operation of a
+pass: with Python's 5 ms, it would wait for the event loop to finish its work after each of them."""
 
 
 class Server(uvicorn.Server):
@@ -119,7 +124,8 @@ def serve(
     started_up: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
-    give_blocks_back()
+    give_large_blocks_back()
+    sys.setswitchinterval(SWITCH)
     write_all_as_json()
     front, api = build_app(model, settings, keys, hosts)
     config = uvicorn.Config(
