@@ -112,5 +112,7 @@ def test_cold_start(tiny: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "cold_start.py"), "--model", str(model), "--rounds", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     report = json.loads(done.stdout.splitlines()[-1])
-    assert set(report["spread"]) == {"predict_vs_floor", "cpu_vs_floor", "load_vs_floor"}
+    assert set(report["spread"]) == {
+        *("predict_vs_floor", "cpu_vs_floor", "load_vs_floor", "help_vs_typer", "help_cpu_vs_typer")
+    }
     assert all(report[key] > 0 for key in report["spread"])
