@@ -51,6 +51,8 @@ class Assembly:
     step: Step
     untrained: list[str]
     """tasks that are evaluated but get no batch"""
+    dev_sample: dict[str, Dataset]
+    """dev rows of each task that evaluations during training score"""
     notes: list[str]
     """what the user should know before trusting the scores"""
 
@@ -58,6 +60,11 @@ class Assembly:
     def lessons(self) -> dict[str, TeacherPredictions]:
         """Predictions of the teachers of each task that has any."""
         return {name: task.lesson for name, task in self.data.items() if task.lesson is not None}
+
+    @property
+    def samples_dev(self) -> bool:
+        """Whether evaluations during training score fewer than all dev rows."""
+        return any(len(rows) < len(self.data[name].dev) for name, rows in self.dev_sample.items())
 
     @property
     def rates(self) -> Rates:
