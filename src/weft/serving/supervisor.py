@@ -23,7 +23,7 @@ MARGIN = 10.0
 
 
 @dataclass(eq=False)
-class Worker:
+class ServingWorker:
     """A worker process and its connection."""
 
     number: int
@@ -36,7 +36,7 @@ class Worker:
 class Scrape:
     """A request for the metrics of all workers, under way."""
 
-    asker: Worker
+    asker: ServingWorker
     number: int
     """the asker's number of the request"""
     missing: set[int]
@@ -51,7 +51,7 @@ class Supervisor:
         """`started_up` is called once, when all workers accept requests."""
         self.job = job
         self.started_up = started_up
-        self.workers: dict[int, Worker] = {}
+        self.workers: dict[int, ServingWorker] = {}
         self.failures = dict.fromkeys(range(job.workers), 0)
         """starts in a row that failed, by the worker's number"""
         self.due: dict[int, float] = {}
@@ -89,7 +89,7 @@ class Supervisor:
         process = context.Process(target=work, args=(self.job, theirs), name=f"worker-{number}")
         process.start()
         theirs.close()  # so that the end of the process is the end of the connection
-        self.workers[number] = Worker(number, process, ours)
+        self.workers[number] = ServingWorker(number, process, ours)
         log("worker_started", worker=number, pid=process.pid)
 
     def _step(self, wake: socket.socket) -> None:
@@ -110,7 +110,7 @@ class Supervisor:
             for number in [number for number, at in self.due.items() if at <= time.monotonic()]:
                 self._start(number)
 
-    def _hear(self, worker: Worker) -> None:
+    def _hear(self, worker: ServingWorker) -> None:
         try:
             what, *given = worker.line.recv()
         except (EOFError, OSError):
@@ -128,7 +128,7 @@ class Supervisor:
             scrape.pages.append(given[1])
             self._gave(given[0], worker.number)
 
-    def _bury(self, worker: Worker) -> None:
+    def _bury(self, worker: ServingWorker) -> None:
         """Remove a worker that has ended and plan its replacement."""
         while worker.line.poll():  # what it said last
             try:
@@ -152,7 +152,7 @@ class Supervisor:
             raise RunError(f"worker {worker.number} could not start {failures} times in a row: {told}")
         self.due[worker.number] = time.monotonic() + (2.0 ** (failures - 1) if failures else 0.0)
 
-    def _scrape(self, asker: Worker, number: int) -> None:
+    def _scrape(self, asker: ServingWorker, number: int) -> None:
         """Ask all workers for their metrics."""
         self.scraped += 1
         able = [worker for worker in self.workers.values() if worker.ready]
@@ -202,6 +202,6 @@ class Supervisor:
             theirs.close()
 
 
-def _send(worker: Worker, *message: Any) -> None:
+def _send(worker: ServingWorker, *message: Any) -> None:
     with suppress(OSError):  # it has just ended
         worker.line.send(message)
