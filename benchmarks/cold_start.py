@@ -4,7 +4,8 @@
 
 The other side imports torch and tokenizers and reads the same weights. predict_vs_floor is the ratio of wall times;
 cpu_vs_floor that of the processor time, which other programs of the machine disturb less; load_vs_floor is the same
-from Python: `weft.load(RUN).predict(...)`. Lower is better. Files are in the system's cache and modules are compiled
+from Python: `weft.load(RUN).predict(...)`. help_vs_typer compares `weft --help` with a program that imports the library
+of its command line and nothing else. Lower is better. Files are in the system's cache and modules are compiled
 on both sides.
 """
 
@@ -28,6 +29,8 @@ ABOUT = {
     "predict_vs_floor": "seconds of `weft predict RUN TASK TEXT` against imports and weights alone",
     "cpu_vs_floor": "the same in processor time",
     "load_vs_floor": "seconds of weft.load(RUN).predict(TASK, TEXT) against the same",
+    "help_vs_typer": "seconds of `weft --help` against importing typer and rich",
+    "help_cpu_vs_typer": "the same in processor time",
 }
 TEXT = "A quiet triumph."
 FLOOR = """
@@ -90,6 +93,8 @@ def main() -> None:
             "predict": [sys.executable, "-m", "weft", "predict", str(run), task, TEXT, "--device", "cpu"],
             "floor": [sys.executable, "-c", FLOOR, *weights],
             "load": [sys.executable, "-c", LOAD, str(run), task, TEXT],
+            "help": [sys.executable, "-m", "weft", "--help"],
+            "typer": [sys.executable, "-c", "import typer, typer.rich_utils, rich.console"],  # what prints the help
         }
         for arguments in commands.values():
             Command(arguments, environment).seconds()
@@ -99,6 +104,8 @@ def main() -> None:
         "predict_vs_floor": Ratio.of(measured["predict"], measured["floor"]),
         "cpu_vs_floor": Ratio.of(sides["predict"].cpu, sides["floor"].cpu),
         "load_vs_floor": Ratio.of(measured["load"], measured["floor"]),
+        "help_vs_typer": Ratio.of(measured["help"], measured["typer"]),
+        "help_cpu_vs_typer": Ratio.of(sides["help"].cpu, sides["typer"].cpu),
     }
     seconds = {name: round(sorted(found)[len(found) // 2], 3) for name, found in measured.items()}
     show(ratios, ABOUT, {"rounds": options.rounds, "seconds": seconds})

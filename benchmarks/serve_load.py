@@ -1,11 +1,18 @@
-"""What joining the requests of many clients gains: the same server with batching and without, under the same load.
+"""A server under load: requests of many clients in joint passes against one by one, and latency at half load.
 
-    python benchmarks/serve_load.py [--model RUN] [--clients N] [--seconds S] [--rounds N] [--onnx]
+    python benchmarks/serve_load.py [--model RUN] [--clients N] [--seconds S] [--rounds N] [--sides A,B] [--workers N]
 
-Two servers run on the loopback address. The clients, in a process of their own, ask one and then the other for so many
-seconds in all, in rounds that alternate. Each client sends its next request when it has its answer; the tasks take
-turns, and no two requests in flight have the same text. The last line is JSON: requests per second of one side over
-the other's, errors, and by how many megabytes the server that grew most has grown.
+Servers run on the loopback address, one for each side. `single` gives every request its own pass (--batch-tokens 0);
+`batching` has the defaults, `int8` adds --engine onnx-int8, `workers` adds --workers N. The clients, in a process of
+their own, ask one server after the other, in rounds that alternate.
+
+Throughput: each client sends its next request when it has its answer. The tasks take turns, and no two requests in
+flight have the same text. Latency: one client alone, then requests at a constant rate of half of that round's
+throughput, timed from when they were due; the ratio is the 99th percentile of these over the median of the client
+alone. With `poisson` in its name, they arrive at random with the same mean rate: random arrivals come in bursts, and
+even a server whose passes cost the same for any number of requests has a ratio above 3 there.
+
+The last line is JSON: ratios, errors, and by how many megabytes the server that grew most has grown.
 """
 
 import argparse
@@ -30,9 +37,21 @@ from sides import Ratio, alternate, show
 
 import weft
 from weft.data.config import PRESETS
-from weft.export import export
 
-SIDES = {"batching": [], "single": ["--batch-tokens", "0"]}
+SIDES = {
+    "batching": [],
+    "single": ["--batch-tokens", "0"],
+    "int8": ["--engine", "onnx-int8"],
+    "workers": ["--workers"],
+}
+ABOUT = {
+    "batching_vs_single": "requests per second: the defaults against one request per pass",
+    "int8_vs_single": "requests per second: --engine onnx-int8 against one request per pass of torch",
+    "workers_vs_single": "requests per second: --workers against one request per pass",
+    "cpu": "processor time per request: one request per pass against this, which other programs disturb less",
+    "half_load": "p99 at half of the throughput, at a constant rate, against the median of one client alone",
+    "half_load_poisson": "the same with random arrivals",
+}
 WARM = 5.0
 """seconds of load before anything is measured: allocators grow until they have met the largest batches"""
 
@@ -91,6 +110,33 @@ class Client(asyncio.Protocol):
             self.done.set_result(None)
 
 
+class PacedClient(Client):
+    """One connection that sends what it is given and then waits among the idle ones."""
+
+    def __init__(self, tally: Tally, idle: "list[PacedClient]") -> None:
+        super().__init__(itertools.cycle([b""]), tally, lambda: False)
+        self.idle = idle
+        self.is_waiting = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def ask(self, request: bytes, due: float) -> None:
+        self.is_waiting, self.buffer, self.start = True, b"", due
+        self.transport.write(request)
+
+    def _ask(self) -> None:
+        """The answer is there."""
+        self.is_waiting = False
+        self.idle.append(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.is_waiting:
+            super().connection_lost(error)
+        self.is_waiting = False
+
+
 class Served:
     """A server in a process of its own."""
 
@@ -105,9 +151,18 @@ class Served:
         self.port = int(said[1])
 
     def memory(self) -> float:
-        """Resident, in megabytes."""
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        """Proportional share (PSS) of the server and its workers, in megabytes: shared pages count once."""
+        pages = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in self._processes()]
+        return sum(int(found[1]) for page in pages if (found := re.search(r"^Pss: +(\d+)", page, re.M))) / 1e3
+
+    def cpu(self) -> float:
+        """Processor time of the server and its workers, in seconds."""
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self._processes()]
+        return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
+
+    def _processes(self) -> list[str]:
+        own = str(self.process.pid)
+        return [own, *Path(f"/proc/{own}/task/{own}/children").read_text().split()]
 
     def load(self, requests: "itertools.cycle[bytes]", clients: int, seconds: float) -> Tally:
         end = time.perf_counter() + seconds
@@ -121,6 +176,37 @@ class Served:
             for _ in range(clients)
         ]
         await asyncio.gather(*(client.done for _, client in made))
+        return tally
+
+    def alone(self, requests: "itertools.cycle[bytes]", seconds: float) -> float:
+        """Median latency of one client, in seconds."""
+        return statistics.median(self.load(requests, 1, seconds).seconds)
+
+    def paced(self, requests: "itertools.cycle[bytes]", rate: float, seconds: float, *, poisson: bool) -> Tally:
+        """Requests that arrive at a rate, whether or not the earlier ones are answered."""
+        draw = random.Random(1)
+        gaps = (draw.expovariate(rate) if poisson else 1 / rate for _ in itertools.count())
+        due = list(itertools.takewhile(lambda at: at < seconds, itertools.accumulate(gaps)))
+        return asyncio.run(self._arrive(requests, due))
+
+    async def _arrive(self, requests: "itertools.cycle[bytes]", due: list[float]) -> Tally:
+        """Send one request at each time; its latency counts from then, also if it was sent late."""
+        tally, loop = Tally(), asyncio.get_running_loop()
+        idle: list[PacedClient] = []
+        for _ in range(8):
+            idle.append((await loop.create_connection(lambda: PacedClient(tally, idle), "127.0.0.1", self.port))[1])
+        made, start = list(idle), time.perf_counter()
+        for at in due:
+            await asyncio.sleep(max(0.0, start + at - time.perf_counter()))
+            if not idle:
+                made.append((await loop.create_connection(lambda: PacedClient(tally, []), "127.0.0.1", self.port))[1])
+                made[-1].idle = idle
+                idle.append(made[-1])
+            idle.pop().ask(next(requests), start + at)
+        while any(client.is_waiting for client in made):
+            await asyncio.sleep(0.005)
+        for client in made:
+            client.transport.close()
         return tally
 
     def stop(self) -> int:
@@ -163,8 +249,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60, help="of load on each side")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--onnx", action="store_true", help="serve the model's ONNX export")
-    return parser.parse_args()
+    parser.add_argument("--sides", default="batching,single,int8", help=f"some of {', '.join(SIDES)}")
+    parser.add_argument("--workers", type=int, default=2, help="of the side `workers`")
+    asked = parser.parse_args()
+    asked.sides = asked.sides.split(",")
+    if not {"single"} <= set(asked.sides) <= set(SIDES):
+        parser.error(f"--sides: found {','.join(asked.sides)}, expected single and others of {', '.join(SIDES)}")
+    return asked
 
 
 def main() -> None:
@@ -175,10 +266,8 @@ def main() -> None:
             run = Path(place) / "run"
             weft.train("starter", run, steps=1)
         requests = make_requests(weft.load(run, "cpu"))
-        if asked.onnx:
-            export(run, "onnx", Path(place) / "onnx")
-            run = Path(place) / "onnx"
-        servers = {name: Served(run, options, Path(place) / f"{name}.log") for name, options in SIDES.items()}
+        SIDES["workers"].append(str(asked.workers))
+        servers = {name: Served(run, SIDES[name], Path(place) / f"{name}.log") for name in asked.sides}
         try:
             measure(servers, requests, asked)
         finally:
@@ -188,41 +277,67 @@ def main() -> None:
 
 def measure(servers: dict[str, Served], requests: "itertools.cycle[bytes]", asked: argparse.Namespace) -> None:
     tallies = {name: Tally() for name in servers}
+    cpu: dict[str, list[float]] = {name: [] for name in servers}
+    seconds = asked.seconds / asked.rounds
     for server in servers.values():
         server.load(requests, asked.clients, WARM)
     before = {name: server.memory() for name, server in servers.items()}
 
+    def count(name: str, tally: Tally) -> Tally:
+        tallies[name].statuses += tally.statuses
+        return tally
+
     def rate(name: str) -> float:
         """Requests per second of one round."""
-        start = time.perf_counter()
-        tally = servers[name].load(requests, asked.clients, asked.seconds / asked.rounds)
+        start, used = time.perf_counter(), servers[name].cpu()
+        tally = count(name, servers[name].load(requests, asked.clients, seconds))
         tallies[name].seconds += tally.seconds
-        tallies[name].statuses += tally.statuses
+        cpu[name].append((servers[name].cpu() - used) / len(tally.seconds))
         return len(tally.seconds) / (time.perf_counter() - start)
 
     measured = alternate({name: lambda name=name: rate(name) for name in servers}, asked.rounds)
+    ratios = {f"{name}_vs_single": Ratio.of(measured[name], measured["single"]) for name in servers if name != "single"}
+    ratios |= {f"{name}_cpu": Ratio.of(cpu["single"], cpu[name]) for name in servers if name != "single"}
+    about = ABOUT | {f"{name}_cpu": ABOUT["cpu"] for name in servers}
+    for name in ratios_of_latency(servers):
+        alone: list[float] = []
+        late: dict[str, list[float]] = {"half_load": [], "half_load_poisson": []}
+        for number in range(asked.rounds):  # right after each other: what slows one down slows the others down
+            alone.append(servers[name].alone(requests, seconds / 3))
+            for key, found in late.items():
+                half = measured[name][number] / 2
+                tally = servers[name].paced(requests, half, seconds / 3, poisson=key.endswith("poisson"))
+                found.append(percentiles(count(name, tally).seconds)["p99_ms"] / 1000)
+        for key, found in late.items():
+            about[f"{name}_{key}"] = about[key]
+            ratios[f"{name}_{key}"] = Ratio.of(found, alone)
     after = {name: server.memory() for name, server in servers.items()}
     report = {
         name: {
             "requests_per_second": round(statistics.median(measured[name]), 1),
+            "cpu_ms": round(1000 * statistics.median(cpu[name]), 2),
             **percentiles(tally.seconds),
             "requests": len(tally.seconds),
             "errors": tally.errors,
-            "rss_mb": [round(before[name]), round(after[name])],
+            "pss_mb": [round(before[name]), round(after[name])],
         }
         for name, tally in tallies.items()
     }
     for name, numbers in report.items():
         print(name, "  ".join(f"{key} {value}" for key, value in numbers.items()))
-    ratio = {"batching_vs_single": Ratio.of(measured["batching"], measured["single"])}
     further = {
         "errors": sum(tally.errors for tally in tallies.values()),
-        "rss_growth_mb": round(max(after[name] - before[name] for name in servers), 1),
+        "memory_growth_mb": round(max(after[name] - before[name] for name in servers), 1),
         "clients": asked.clients,
         "seconds": asked.seconds,
         "sides": report,
     }
-    show(ratio, {"batching_vs_single": "requests of many clients in one pass against one by one"}, further)
+    show(ratios, about, further)
+
+
+def ratios_of_latency(servers: dict[str, Served]) -> list[str]:
+    """Sides whose latency at half load is measured: with one request per pass, half load is another load."""
+    return [name for name in servers if name != "single"]
 
 
 if __name__ == "__main__":

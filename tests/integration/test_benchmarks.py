@@ -92,10 +92,13 @@ def test_scale() -> None:
 def test_serve_load(tiny: Path, tmp_path: Path) -> None:
     model = write_model(tiny, tmp_path, TASKS)
     command = [sys.executable, str(ROOT / "benchmarks" / "serve_load.py"), "--model", str(model)]
-    options = ["--seconds", "2", "--rounds", "2", "--clients", "8"]
+    options = ["--seconds", "2", "--rounds", "2", "--clients", "8", "--sides", "batching,single"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
     report = json.loads(done.stdout.splitlines()[-1])
-    assert report["batching_vs_single"] > 0
+    assert set(report["spread"]) == {
+        *("batching_vs_single", "batching_cpu", "batching_half_load", "batching_half_load_poisson")
+    }
+    assert all(report[key] > 0 for key in report["spread"])
     assert report["errors"] == 0
     for side in report["sides"].values():
         assert 0 < side["p50_ms"] <= side["p95_ms"] <= side["p99_ms"]
@@ -126,5 +129,7 @@ def test_cold_start(tiny: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "cold_start.py"), "--model", str(model), "--rounds", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     report = json.loads(done.stdout.splitlines()[-1])
-    assert set(report["spread"]) == {"predict_vs_floor", "cpu_vs_floor", "load_vs_floor"}
+    assert set(report["spread"]) == {
+        *("predict_vs_floor", "cpu_vs_floor", "load_vs_floor", "help_vs_typer", "help_cpu_vs_typer")
+    }
     assert all(report[key] > 0 for key in report["spread"])

@@ -15,7 +15,10 @@ TRAINING = {
     *("training", "report", "study", "sweep", "trackers", "schedules", "weighting", "surgery", "penalties", "recipes"),
     *("build", "run", "export", "serving"),
 }
-LIBRARIES = {"sklearn", "scipy", "matplotlib", "pandas", "polars", "datasets", "jinja2", "torchjd", "transformers"}
+LIBRARIES = {
+    *("sklearn", "scipy", "matplotlib", "pandas", "polars", "datasets", "jinja2", "torchjd", "transformers"),
+    *("onnx", "onnxruntime", "fastapi", "uvicorn", "prometheus_client", "ray", "optuna", "cleanlab"),
+}
 ARROW = "pyarrow.compute"  # as long as all of pydantic
 COMPILER = "torch._dynamo"
 """takes seconds to import; torch does that by itself when a tensor without memory is drawn at random"""
@@ -73,6 +76,13 @@ def test_help_imports_no_torch() -> None:
     found = imported(COMMAND, "--help")
     assert rooms(found) <= {"cli", "foundation", "data", "inference"}
     assert found & {"torch", "numpy", "pyarrow", "pydantic", "tokenizers", *LIBRARIES} == set()
+
+
+def test_a_supervisor_imports_neither_model_nor_http_server() -> None:
+    """The parent of `weft serve --workers` stays small: its workers load the model."""
+    found = imported(f"import weft.cli.serve, weft.serving.supervisor, weft.serving.listening; {LISTED}")
+    assert rooms(found) <= {"cli", "foundation", "data", "inference", "serving"}
+    assert found & {"torch", "numpy", "pyarrow", "tokenizers", "fastapi", "uvicorn", *LIBRARIES} == set()
 
 
 def test_scores_import_their_libraries_when_they_are_computed(model: Path, tiny: Path) -> None:

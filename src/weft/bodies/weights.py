@@ -163,10 +163,14 @@ def load_body(
     dropout: float | None = None,
     attention_dropout: float | None = None,
     layers: int | None = None,
+    mapped: bool = False,
 ) -> Body:
     """Load a body, or its first `layers` layers, from a Hugging Face folder, in fp32.
 
-    A missing pooler keeps its random initialization.
+    A missing pooler keeps its random initialization. With `mapped`, fp32 tensors of a safetensors file stay in the
+    memory-mapped file, so that all processes with this body share their memory; tensors that the family stacks
+    (queries, keys and values) are copies. A write makes a private copy of the page. Replace such a file by renaming:
+    a change in place would change the body.
     """
     whole = read_shape(folder)
     shape = cut_shape(whole, layers)
@@ -192,7 +196,11 @@ def load_body(
             raise UserError(f"{file}: {theirs} holds {tensor.dtype}, expected floats")
     body = Body(shape)
     for name, parameter in body.named_parameters():
-        if name in state:
+        if name not in state:
+            continue
+        if mapped and state[name].dtype == parameter.dtype:
+            parameter.data = state[name]
+        else:
             with torch.no_grad():
                 parameter.copy_(state[name])
     return body

@@ -27,7 +27,7 @@ def serve(
     ] = None,
     batch_tokens: Annotated[
         int, typer.Option("--batch-tokens", min=0, help="Maximum tokens per forward pass; 0 disables batching.")
-    ] = 2048,
+    ] = 512,
     max_wait_ms: Annotated[
         float, typer.Option("--max-wait-ms", min=0, help="Maximum time that a request waits for a batch.")
     ] = 3.0,
@@ -46,6 +46,17 @@ def serve(
     body_seconds: Annotated[
         float, typer.Option("--body-seconds", min=0.1, help="Maximum time that a client may take to send a request.")
     ] = 10.0,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="torch, onnx or onnx-int8 (faster, slightly different answers); exported once, then cached.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=256, help="Processes behind the port; they divide the cores.")
+    ] = 1,
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
@@ -54,19 +65,16 @@ def serve(
     if missing:
         raise UserError(f'serve: {missing[0]} is not installed; run: pip install "weft[serve]"')
     from weft.serving.hosts import Hosts
+    from weft.serving.job import ServerJob
     from weft.serving.keys import read_keys
-    from weft.serving.listening import open_socket
-
-    keys = read_keys(api_key_file)
-    listener = open_socket(host, port)
-    where, at = listener.getsockname()[:2]
-    hosts = Hosts(where, host, allowed_host or ())
-    from weft.inference.model import load
-    from weft.serving.server import serve as run
+    from weft.serving.listening import open_socket, reserve_socket
     from weft.serving.settings import ServerSettings
 
-    loaded = load(model, device, trust_code=trust_code)
-    place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
+    keys = read_keys(api_key_file)
+    listener = open_socket(host, port) if workers == 1 else reserve_socket(host, port)
+    where, at = listener.getsockname()[:2]
+    Hosts(where, host, allowed_host or ())  # rejects a wrong name before anything is loaded
+    folder = model if engine is None else _folder_for(engine, model, workers, trust_code)
     settings = ServerSettings(
         max_body=max_body,
         max_texts=max_texts,
@@ -78,5 +86,34 @@ def serve(
         queue_requests=queue_requests,
         body_seconds=body_seconds,
     )
-    said = f"{loaded.config.name} answers at {place} (a page to try it; {place}/docs describes the API)"
-    run(loaded, listener, settings, keys, hosts, lambda: print(said, flush=True))
+    job = ServerJob(folder, device, trust_code, settings, keys, host, at, tuple(allowed_host or ()), workers)
+    place = f"http://{f'[{where}]' if ':' in where else where}:{at}"
+
+    def announce(name: str) -> None:
+        print(f"{name} answers at {place} (a page to try it; {place}/docs describes the API)", flush=True)
+
+    if workers == 1:
+        from weft.serving.server import serve_job
+
+        serve_job(job, listener, lambda loaded: announce(loaded.config.name))
+    else:
+        from weft.serving.supervisor import Supervisor
+
+        Supervisor(job, lambda: announce(f"{model} with {workers} workers")).run()
+
+
+def _folder_for(engine: str, model: Path, workers: int, trust_code: bool) -> Path:
+    """Return the folder to serve, exported first if needed; by another process if this one is to stay small."""
+    if workers == 1:
+        return _export(engine, model, trust_code)
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:
+        return other.submit(_export, engine, model, trust_code).result()
+
+
+def _export(engine: str, model: Path, trust_code: bool) -> Path:
+    from weft.export.engines import engine_folder
+
+    return engine_folder(model, engine, trust_code=trust_code)

@@ -27,11 +27,14 @@ OPSET = 20
 """the first opset with GELU as one operator"""
 
 
-def write(source: ExportSource, folder: Path) -> Outcome:
-    """Write the graphs, tokenizer and weft.json, and check that the outputs agree with the model's."""
-    require_libraries()
-    _require_expressible(source)
-    _require_one_sequence(source)
+def write(source: ExportSource, folder: Path, option: str = "--to onnx") -> Outcome:
+    """Write the graphs, tokenizer and weft.json, and check that the outputs agree with the model's.
+
+    `option` is what the user asked for, for messages.
+    """
+    require_libraries(option)
+    _require_expressible(source, option)
+    _require_one_sequence(source, option)
     outcome = Outcome()
     for reading, tasks in by_reading(source).items():
         _save_reading(source, reading, tasks, folder)
@@ -42,7 +45,7 @@ def write(source: ExportSource, folder: Path) -> Outcome:
         difference = largest_difference(source.model, exported, name)
         if not difference <= TOLERANCE:  # also true for NaN
             raise UserError(
-                f"--to onnx: the ONNX graph of {name!r} differs from the model by {difference:.1e}, more than "
+                f"{option}: the ONNX graph of {name!r} differs from the model by {difference:.1e}, more than "
                 f"{TOLERANCE:.0e}; nothing was written. Leave the task out, or use the model folder as it is"
             )
         reading = source.config(name).reading
@@ -54,14 +57,10 @@ def write(source: ExportSource, folder: Path) -> Outcome:
 
 def quantize(source: ExportSource, folder: Path, data_dir: Path | None) -> Quantization:
     """Replace the graphs by graphs with 8-bit weights, and evaluate both on the dev files."""
-    from weft.export.quantize import to_int8
-
-    files = [graph_file(folder, reading) for reading in by_reading(source)]
+    files = _graphs(source, folder)
     before, size = load(folder).evaluate(data_dir=data_dir), sum(file.stat().st_size for file in files)
-    for file in files:
-        to_int8(file, len(source.network.body.layers))
+    quantize_graphs(source, folder)
     settings = read_settings(source.folder)
-    seal(folder, settings, {"to": "onnx", "quantize": "int8"})
     after = load(folder).evaluate(data_dir=data_dir)
     scores = {
         kind: {"tasks": evaluation.scores, "overall": evaluation.overall}
@@ -69,6 +68,19 @@ def quantize(source: ExportSource, folder: Path, data_dir: Path | None) -> Quant
     }
     seal(folder, settings, {"to": "onnx", "quantize": "int8", "dev": without_nan(scores)})
     return Quantization(before, after, size, sum(file.stat().st_size for file in files))
+
+
+def quantize_graphs(source: ExportSource, folder: Path) -> None:
+    """Replace the graphs by graphs with 8-bit weights."""
+    from weft.export.quantize import to_int8
+
+    for file in _graphs(source, folder):
+        to_int8(file, len(source.network.body.layers))
+    seal(folder, read_settings(source.folder), {"to": "onnx", "quantize": "int8"})
+
+
+def _graphs(source: ExportSource, folder: Path) -> list[Path]:
+    return [graph_file(folder, reading) for reading in by_reading(source)]
 
 
 def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
@@ -79,35 +91,35 @@ def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
     return found
 
 
-def _require_expressible(source: ExportSource) -> None:
+def _require_expressible(source: ExportSource, option: str) -> None:
     for name in source.tasks:
         loss = source.config(name).chosen_loss
         if loss.of_texts and not isinstance(source.task(name).loss, Crf):
             raise UserError(
-                f'--to onnx: the task {name!r} has loss = {{ use = "{loss.use}" }}, which reads whole texts, and an '
+                f'{option}: the task {name!r} has loss = {{ use = "{loss.use}" }}, which reads whole texts, and an '
                 'ONNX folder holds no code; use the model folder as it is, or train with loss = "crf"'
             )
 
 
-def _require_one_sequence(source: ExportSource) -> None:
+def _require_one_sequence(source: ExportSource, option: str) -> None:
     """Raise UserError for a task whose texts may be several sequences: a graph has one answer per sequence."""
     for name in source.tasks:
         way = source.config(name).long_texts
         if not way.one_sequence:
             raise UserError(
-                f'--to onnx: {name!r} has long_texts = "{way.name}", which reads a text as several sequences, and an '
+                f'{option}: {name!r} has long_texts = "{way.name}", which reads a text as several sequences, and an '
                 "ONNX graph answers each sequence by itself. Use the model folder with weft (predict, serve), or "
                 'train the task with long_texts = "head-tail"'
             )
 
 
-def require_libraries() -> None:
+def require_libraries(option: str) -> None:
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError as error:
-        raise UserError(f'--to onnx: {error.name} is not installed; run: pip install "weft[export]"') from None
+        raise UserError(f'{option}: {error.name} is not installed; run: pip install "weft[export]"') from None
 
 
 def _save_reading(source: ExportSource, reading: Reading, tasks: list[str], folder: Path) -> None:

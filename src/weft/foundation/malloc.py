@@ -21,14 +21,14 @@ def keep_blocks_for_the_next_pass() -> None:
     _set(TRIM_THRESHOLD, 64 * MEGABYTE)
 
 
-def give_blocks_back() -> None:
-    """Return freed memory to the system, for a server whose passes differ in size.
+def give_large_blocks_back() -> None:
+    """Return large freed blocks to the system, for a server whose passes differ in size.
 
     Blocks kept for a pass that they do not fit would make memory grow by hundreds of megabytes. The tensors of a
-    single small request stay below the threshold.
+    usual pass of the server stay below the threshold: returning those too costs 1.5 ms of CPU time per request.
     """
-    _set(MMAP_THRESHOLD, MEGABYTE)
-    _set(TRIM_THRESHOLD, 2 * MEGABYTE)
+    _set(MMAP_THRESHOLD, 8 * MEGABYTE)
+    _set(TRIM_THRESHOLD, 64 * MEGABYTE)
 
 
 def trim() -> None:

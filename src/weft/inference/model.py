@@ -338,7 +338,7 @@ def _torch_engine(folder: Path, config: ModelConfig, labels: dict[str, Labels], 
     where = choose_device(device)
     require_planned_heads(planned_network(config, labels, folder), folder)
     with NoRandomStart():
-        network = build_network(config, labels, folder, saved_dtype(folder))
+        network = build_network(config, labels, folder, saved_dtype(folder), mapped=True)
     load_heads(network, folder)
     return TorchEngine(network.to(where).eval(), where)
 

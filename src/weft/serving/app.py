@@ -17,12 +17,13 @@ from weft.serving.answering import Answering
 from weft.serving.batching import Batcher
 from weft.serving.front import Front
 from weft.serving.hosts import Hosts
-from weft.serving.metrics import Metrics
+from weft.serving.metrics import Metrics, joined
 from weft.serving.pages import FILES, page_file
 from weft.serving.parsing import parse
 from weft.serving.refusals import Refusal, failure, json_response
 from weft.serving.settings import ServerSettings
 from weft.serving.tokenizing import Tokenizing
+from weft.serving.worker import WorkerLine
 
 ABOUT = "One encoder, many sentence tasks. Embeddings, models and errors have OpenAI's format, reranking has Cohere's."
 REFUSALS = {
@@ -51,6 +52,8 @@ class Api:
         self.metrics = metrics
         self.started = int(time.time())
         self.draining = False
+        self.line: WorkerLine | None = None
+        """connection to the supervisor, if this process is one of several"""
         self.answering: Answering
 
     @asynccontextmanager
@@ -131,8 +134,9 @@ class Api:
         return json_response({"status": "ready"})
 
     async def show_metrics(self) -> Response:
-        """Metrics for Prometheus."""
-        return Response(self.metrics.page(), media_type=CONTENT_TYPE_LATEST)
+        """Metrics for Prometheus, of all workers."""
+        page = self.metrics.page() if self.line is None else joined(await self.line.pages())
+        return Response(page, media_type=CONTENT_TYPE_LATEST)
 
 
 def build_app(model: Model, settings: ServerSettings, keys: tuple[bytes, ...], hosts: Hosts) -> tuple[Front, Api]:

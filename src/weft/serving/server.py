@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -12,13 +13,15 @@ from weakref import WeakKeyDictionary
 import uvicorn
 
 from weft.foundation.errors import Interrupted
-from weft.foundation.malloc import give_blocks_back, trim
-from weft.inference.model import Model
+from weft.foundation.malloc import give_large_blocks_back, trim
+from weft.inference.model import Model, load
 from weft.serving.app import Api, build_app
 from weft.serving.front import Front
 from weft.serving.hosts import Hosts
+from weft.serving.job import ServerJob
 from weft.serving.log import log, write_all_as_json
 from weft.serving.settings import ServerSettings
+from weft.serving.worker import WorkerLine
 
 BACKLOG = 2048
 KEEP_ALIVE = 75
@@ -26,6 +29,10 @@ KEEP_ALIVE = 75
 
 TRIM = 100
 """Tenths of a second between two calls of malloc_trim."""
+
+SWITCH = 0.0002
+"""Seconds after which a thread that waits for the GIL gets it. The engine's thread releases it in every operation of a
+pass: with Python's 5 ms, it would wait for the event loop to finish its work after each of them."""
 
 
 class Server(uvicorn.Server):
@@ -110,6 +117,18 @@ class Server(uvicorn.Server):
         return protocol
 
 
+def serve_job(
+    job: ServerJob,
+    listener: socket.socket,
+    started_up: Callable[[Model], None],
+    line: WorkerLine | None = None,
+) -> None:
+    """Load a model and serve it until SIGTERM or Ctrl-C; `line` is a worker's connection to its supervisor."""
+    hosts = Hosts(listener.getsockname()[0], job.host, job.allowed_hosts)
+    model = load(job.folder, job.device, trust_code=job.trust_code)
+    serve(model, listener, job.settings, job.keys, hosts, lambda: started_up(model), line)
+
+
 def serve(
     model: Model,
     listener: socket.socket,
@@ -117,11 +136,16 @@ def serve(
     keys: tuple[bytes, ...],
     hosts: Hosts,
     started_up: Callable[[], None] = lambda: None,
+    line: WorkerLine | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; `started_up` is called when clients can connect."""
-    give_blocks_back()
+    give_large_blocks_back()
+    sys.setswitchinterval(SWITCH)
     write_all_as_json()
     front, api = build_app(model, settings, keys, hosts)
+    if line is not None:
+        line.page = api.metrics.page
+        api.line = line
     config = uvicorn.Config(
         front,
         http="h11",  # the strictest parser; uvicorn's default depends on what is installed

@@ -13,7 +13,7 @@ class ServerSettings:
     """maximum number of texts in a request; a pair counts as one"""
     max_chars: int = 20_000
     """maximum number of characters in a text"""
-    batch_tokens: int = 2048
+    batch_tokens: int = 512
     """maximum number of tokens in a forward pass, of all requests that share it; 0 disables batching of requests"""
     max_wait: float = 0.003
     """maximum seconds that a request waits for others to share a pass"""

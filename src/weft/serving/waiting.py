@@ -1,9 +1,10 @@
 """The queue: chooses which rows of which requests share the next pass. Independent of threads, models and HTTP.
 
 A request is split into pieces of at most a quarter of a pass. A pass takes a piece of the oldest request, so that every
-request is eventually answered; then one of each other request, those with the fewest tokens first; then further pieces
-as long as they fit. Requests of several pieces fill a pass only while it stays short. So small requests never wait for
-large ones, for any number of large ones.
+request is eventually answered; then the requests of one piece in the order of their arrival; then one piece of each
+other request, those with the fewest tokens first; then further pieces as long as they fit. Requests of several pieces
+fill a pass only while it stays short. So small requests never wait for large ones, for any number of large ones, and
+under load no small request waits much longer than another.
 """
 
 from asyncio import Future
@@ -117,7 +118,7 @@ class Waiting:
         self.forget()
         taken: list[tuple[QueuedJob, Piece]] = []
         total = 0
-        in_turn = self.jobs[:1] + sorted(self.jobs[1:], key=lambda job: job.tokens)
+        in_turn = self.jobs[:1] + sorted(self.jobs[1:], key=_turn)
         while in_turn:
             further = []
             for job in in_turn:
@@ -131,3 +132,8 @@ class Waiting:
             in_turn = further
         self.forget()
         return taken
+
+
+def _turn(job: QueuedJob) -> int:
+    """Sort key: requests of one piece keep their order, before all others."""
+    return 0 if job.count == 1 else job.tokens

@@ -51,11 +51,20 @@ def build_network(
     folder: Path,
     dtype: torch.dtype = torch.float32,
     weights: Mapping[str, Tensor | None] | None = None,
+    *,
+    mapped: bool = False,
 ) -> Network:
-    """Load the body of `folder` and add new heads, each initialized from its own seed; `weights` are class weights."""
+    """Load the body of `folder` and add new heads, each initialized from its own seed.
+
+    `weights` are class weights. `mapped` keeps the body's weights in the memory-mapped file (`load_body`).
+    """
     with seeded(config.seed, "body", "start"):
         body = load_body(
-            folder, dropout=config.body_dropout, attention_dropout=config.body_dropout, layers=config.layers
+            folder,
+            dropout=config.body_dropout,
+            attention_dropout=config.body_dropout,
+            layers=config.layers,
+            mapped=mapped,
         )
     return _with_heads(body, config, labels, weights or {}).to(dtype)
 

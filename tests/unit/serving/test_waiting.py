@@ -87,6 +87,17 @@ def test_small_requests_never_wait_for_large_ones() -> None:
     loop.close()
 
 
+def test_small_requests_are_taken_in_the_order_of_their_arrival() -> None:
+    """By size, the largest of many small ones would wait for all that arrive after it."""
+    loop = asyncio.new_event_loop()
+    waiting = Waiting(80)
+    fill(waiting, [[20], [20], [19], [18], *[[5]] * 3], loop)
+    assert [piece.tokens for _, piece in waiting.take()] == [20, 20, 19, 18]  # 77: a 5 does not fit
+    fill(waiting, [[5]] * 40, loop)
+    assert [piece.tokens for _, piece in waiting.take()] == [5] * 16
+    loop.close()
+
+
 def test_a_large_request_is_answered_though_small_ones_keep_coming() -> None:
     loop = asyncio.new_event_loop()
     waiting = Waiting(80)
