@@ -1,5 +1,6 @@
 """All objects of a run, built but not yet trained."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,8 @@ from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan, Stretched
 from weft.tasks.network import Network
 from weft.training.distillation import TeacherPredictions
+from weft.training.distributed import SOLO, Processes
+from weft.training.frozen import FrozenOutputs
 from weft.training.phases import Rates
 from weft.training.step import Step
 
@@ -63,6 +66,12 @@ class Assembly:
     def rates(self) -> Rates:
         """Learning rate of every step."""
         return learning_rates(self.recipe, self.plan)
+
+    def frozen_outputs(self, scored: Sequence[Mapping[str, Dataset]], processes: Processes = SOLO) -> FrozenOutputs:
+        """What is stored of the frozen body's outputs; `scored` are the data sets of an evaluation."""
+        recipe = self.recipe
+        averaged = recipe.average is not None
+        return FrozenOutputs(recipe.cache, self.step, self.plan, recipe.modes(), scored, processes, averaged=averaged)
 
     def train_sample(self) -> dict[str, Dataset]:
         """Sample of train rows that every evaluation scores in addition to the dev rows."""
