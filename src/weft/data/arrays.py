@@ -1,7 +1,6 @@
 """NumPy arrays in the cache folder: written atomically, verified by digest, memory-mapped."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ def open_array(path: Path) -> NDArray[Any] | None:
         notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         if notes["digest"] != sha256(path):
             return None
-        os.utime(path)  # the time of its last use, by which old files are deleted
         return _mapped(path)
     except (OSError, ValueError, KeyError, TypeError):
         return None  # missing or damaged: computed again

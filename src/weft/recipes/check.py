@@ -19,6 +19,7 @@ from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
+from weft.training.frozen import FrozenOutputs
 
 PAYS = 0.6
 """Fraction of the raw matrix-multiply rate that a training step reaches, for the time estimate."""
@@ -101,6 +102,8 @@ def examine(made: Assembly) -> Findings:
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
     ]
     tokens = BodyTokens.of(made)
+    scored = _scored_sets(made)
+    frozen = made.frozen_outputs(scored)
     return Findings(
         splits=splits,
         steps=plan.steps,
@@ -108,13 +111,13 @@ def examine(made: Assembly) -> Findings:
             *describe_sources({name: task.fed for name, task in data.items()}),
             *describe_plan(made.recipe, plan, {name: len(task.fed) for name, task in data.items()}),
         ],
-        seconds=estimate_seconds(made, tokens),
+        seconds=estimate_seconds(made, tokens, frozen),
         evaluations=len(plan.evaluations),
-        scoring=len(plan.evaluations) * estimate_scoring(network, _scored_sets(made)),
+        scoring=estimate_scoring(made, scored, frozen),
         parameters=sum(p.numel() for p in network.parameters()),
         trained=sum(p.numel() for p in trained_parameters(made).values()),
         gigabytes=estimate_memory(made, tokens) / 1e9,
-        remarks=made.notes,
+        remarks=[*made.notes, *frozen.notes, *frozen.outlook],
         layouts=describe_layouts(data),
         cuts=[said for task in data.values() if (said := describe_cuts(task.train, network.body.shape.positions))],
     )
@@ -228,26 +231,42 @@ def trained_parameters(made: Assembly) -> dict[str, nn.Parameter]:
     return {name: p for name, p in made.network.named_parameters() if any(mode.trains(name) for mode in modes)}
 
 
-def estimate_seconds(made: Assembly, tokens: BodyTokens) -> float:
+def estimate_seconds(made: Assembly, tokens: BodyTokens, frozen: FrozenOutputs) -> float:
     """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows.
 
     A token is multiplied by the weights of the layers in the forward pass, for the gradient of the states if layers or
-    adapters train, and for the gradient of the weights if the layers train.
+    adapters train, and for the gradient of the weights if the layers train. Stored outputs are computed once.
     """
     network, plan, trained = made.network, made.plan, trained_parameters(made)
     products = 1 + any(name.startswith(("body.", "adapter")) for name in trained)
     products += any(name.startswith("body.") for name in trained)
     sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
-    per_step = np.mean([tokens.of_parts(window.parts) for window in sample])
-    weights = layer_weights(network)
-    return float(2 * products * weights * per_step * plan.steps / (PAYS * multiply_rate(network.body.shape.width)))
+    per_step = np.mean([_tokens_run(window, made, tokens, frozen) for window in sample])
+    total = products * per_step * plan.steps + frozen.tokens
+    return float(2 * layer_weights(network) * total / (PAYS * multiply_rate(network.body.shape.width)))
 
 
-def estimate_scoring(network: Network, splits: Sequence[Mapping[str, Dataset]]) -> float:
-    """Estimate the seconds of one evaluation: a forward pass over all rows."""
-    tokens = sum(int(source.token_counts().sum()) for datasets in splits for source in find_sources(datasets))
-    weights = layer_weights(network)
-    return float(2 * weights * tokens / (PAYS * multiply_rate(network.body.shape.width)))
+def _tokens_run(window: Window, made: Assembly, tokens: BodyTokens, frozen: FrozenOutputs) -> float:
+    """Tokens of a window that go through all layers, or as many as are equal to them in work."""
+    phase = made.plan.phase(window.step)
+    shares = {task: frozen.share(phase, made.data[task].fed) for task in window.tasks}
+    return sum(
+        share * tokens.of_parts([part for part in window.parts if shares[part.task] == share])
+        for share in set(shares.values())
+    )
+
+
+def estimate_scoring(made: Assembly, splits: Sequence[Mapping[str, Dataset]], frozen: FrozenOutputs) -> float:
+    """Estimate the seconds of all evaluations: in each, a forward pass over all rows whose outputs are not stored."""
+    network, plan = made.network, made.plan
+    sources = [(source, source.token_counts().sum()) for datasets in splits for source in find_sources(datasets)]
+    phases = [plan.phase(max(step - 1, 0)) for step in plan.evaluations]
+    total = sum(
+        count * max(frozen.share(phase, own) for own in source.datasets.values())
+        for phase in phases
+        for source, count in sources
+    )
+    return float(2 * layer_weights(network) * total / (PAYS * multiply_rate(network.body.shape.width)))
 
 
 def layer_weights(network: Network) -> int:

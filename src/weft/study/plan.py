@@ -160,13 +160,15 @@ def _plan_arm(
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
+    dev = [{task: own.dev for task, own in made.data.items()}]
+    frozen = made.frozen_outputs(dev)
     return PlannedArm(
         name=name,
         recipe=recipe,
         steps=steps,
         train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
-        training=estimate_seconds(made, BodyTokens.of(made)),
-        scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
+        training=estimate_seconds(made, BodyTokens.of(made), frozen),
+        scoring=estimate_scoring(made, dev, frozen),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={

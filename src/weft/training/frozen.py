@@ -70,6 +70,23 @@ class FrozenOutputs:
         """what to tell the user before the run"""
         self._phases = self._survey(modes) if config.states == "auto" else [[] for _ in modes]
 
+    @property
+    def outlook(self) -> list[str]:
+        """What each phase is going to store."""
+        return [f"{self._named(number)}{_described(own)}" for number, own in enumerate(self._phases) if own]
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens that go through the frozen layers to fill the store."""
+        return sum(int(stock.layout.tokens.sum()) for stocks in self._phases for stock in stocks)
+
+    def share(self, number: int, dataset: Dataset) -> float:
+        """Return the fraction of the body's layers that rows of a data set go through in a phase."""
+        for stock in self._phases[number]:
+            if dataset in stock.datasets:
+                return 0.0 if stock.form.depth is None else 1 - stock.form.depth / self.network.body.shape.layers
+        return 1.0
+
     def enter(self, number: int) -> list[str]:
         """Store what a phase reads again and again, and attach it to the data sets; return what to tell the user.
 
@@ -93,12 +110,8 @@ class FrozenOutputs:
             stored = StoredRows(stock.layout, [arrays[path] for path in paths], self.store.dtype)
             for dataset in stock.datasets:
                 dataset.stored = stored
-        what = " and ".join(sorted({str(stock.form) for stock in stocks}))
-        rows = sum(len(stock.layout.rows) for stock in stocks)
-        return [
-            f"{self._named(number)}the frozen layers run once per row: {what} of {rows:,} rows ({in_words(size)}) "
-            f"were ready in {time.perf_counter() - begun:.0f} s"
-        ]
+        seconds = time.perf_counter() - begun
+        return [f"{self._named(number)}{_described(stocks)}, ready in {seconds:.0f} s"]
 
     def _datasets(self) -> Iterator[Dataset]:
         for datasets in (self.step.ahead.datasets, *self.scored):
@@ -121,6 +134,8 @@ class FrozenOutputs:
             parameter.requires_grad_(before[name])
         self.network.settled = 0
         self.network.train(self.network.training)
+        if not any(settled) and self.config != CacheConfig():
+            self.notes.append("cache: has no effect, because no phase freezes the lowest layers without dropout")
         self.store.require_space(max(sum(stock.layout.bytes for stock in stocks) for stocks in found))
         return found
 
@@ -213,6 +228,13 @@ class FrozenOutputs:
             names = " ".join(type(pooling).__name__ for pooling in poolings)
             return OutputForm(None, task.pooling.width, f"layer {task.layer.number} {names}", adapter)
         return OutputForm(depth, body.shape.width, adapter=adapter) if task.layer.number >= depth else None
+
+
+def _described(stocks: Sequence[Stock]) -> str:
+    what = " and ".join(sorted({str(stock.form) for stock in stocks}))
+    rows = sum(len(stock.layout.rows) for stock in stocks)
+    size = in_words(sum(stock.layout.bytes for stock in stocks))
+    return f"the frozen layers run once per row: {what} of {rows:,} rows are stored ({size})"
 
 
 def _alike(reads: Iterable[Reads], keys: Iterable[object]) -> list[list[Reads]]:

@@ -22,7 +22,7 @@ from weft.data.arrays import array_folder, open_array, store_array
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence, pack
 from weft.data.stored import Floats, StoredLayout
-from weft.data.tokens import hash_of
+from weft.data.tokens import PRIVATE, hash_of
 from weft.foundation.config import Config
 from weft.foundation.errors import RunError, UserError
 from weft.foundation.records import to_json
@@ -120,6 +120,7 @@ class OutputStore:
         """Return the array of a part; it is computed now if the cache lacks it."""
         found = open_array(path)
         if found is not None and found.shape == stock.layout.part_shape(part):
+            path.touch(PRIVATE)  # the time of its last use, by which old files are deleted
             return found
         with at_rest(self.network), torch.no_grad():
             values = self._compute(stock, part)
