@@ -69,6 +69,7 @@ class FrozenOutputs:
         self.notes: list[str] = []
         """what to tell the user before the run"""
         self._phases = self._survey(modes) if config.states == "auto" else [[] for _ in modes]
+        self.store.require_space(self.size)
 
     @property
     def outlook(self) -> list[str]:
@@ -79,6 +80,11 @@ class FrozenOutputs:
     def tokens(self) -> int:
         """Number of tokens that go through the frozen layers to fill the store."""
         return sum(int(stock.layout.tokens.sum()) for stocks in self._phases for stock in stocks)
+
+    @property
+    def size(self) -> int:
+        """Bytes of what the largest phase stores."""
+        return max(sum(stock.layout.bytes for stock in stocks) for stocks in self._phases)
 
     def share(self, number: int, dataset: Dataset) -> float:
         """Return the fraction of the body's layers that rows of a data set go through in a phase."""
@@ -136,7 +142,6 @@ class FrozenOutputs:
         self.network.train(self.network.training)
         if not any(settled) and self.config != CacheConfig():
             self.notes.append("cache: has no effect, because no phase freezes the lowest layers without dropout")
-        self.store.require_space(max(sum(stock.layout.bytes for stock in stocks) for stocks in found))
         return found
 
     def _stocks(self, number: int, *, scores_constant: bool) -> list[Stock]:
@@ -164,8 +169,15 @@ class FrozenOutputs:
         return found
 
     def _train_stocks(self, number: int) -> list[Stock]:
+        draws = self._draws(number)
         # a regularizer runs the whole body again, with other embeddings
-        reads = [own for own in self._draws(number) if self.network.task(own.task).regularizer is None]
+        reads = [own for own in draws if self.network.task(own.task).regularizer is None]
+        forms = {own.task: self._form(self.network.task(own.task)) for own in reads}
+        if left_out := [own.task for own in draws if forms.get(own.task) is None]:
+            self.notes.append(
+                f"cache: {self._named(number)}{', '.join(left_out)}: the frozen layers run at every step, because the "
+                "task has a regularizer or reads a layer below the last frozen one"
+            )
         stocks = self._grouped(reads)
         stored = {dataset.task for stock in stocks for dataset in stock.datasets}
         if all(own.task in stored for own in reads):

@@ -134,6 +134,8 @@ class OutputStore:
 
     def require_space(self, size: int) -> None:
         """Raise UserError if the disk has less space than this, old files of the folder not counted."""
+        if not size:
+            return
         folder = array_folder("states")
         free = shutil.disk_usage(folder).free + sum(_bytes(path) for path in folder.iterdir())
         if size > free:
@@ -214,4 +216,6 @@ def _last_use(path: Path) -> float:
 
 def in_words(size: float) -> str:
     """Return a number of bytes as text."""
-    return f"{size / GB:.1f} GB" if size >= GB else f"{size / 1e6:.1f} MB"
+    if size >= GB:
+        return f"{size / GB:.1f} GB"
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
