@@ -73,6 +73,8 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
         "distilled average": exact(tiny, distill={"teachers": [str(teacher(tiny))], "anneal": True}, average="ema"),
         "one source": shared_rows(tiny),
         "one source, pcgrad": shared_rows(tiny, surgery="pcgrad"),
+        "frozen": exact(tiny, trainable="frozen") | {"epochs": 3},
+        "frozen layers": exact(tiny, trainable={"name": "layers", "layers": [1]}, surgery="pcgrad") | {"epochs": 3},
         "dropout": recipe_content(tiny, epochs=1),
         "dropout again": recipe_content(tiny, epochs=1),
     }
@@ -131,6 +133,8 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "distilled average",
         "one source",
         "one source, pcgrad",
+        "frozen",
+        "frozen layers",
     ],
 )
 def test_two_processes_equal_one(
