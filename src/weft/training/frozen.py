@@ -128,7 +128,7 @@ class FrozenOutputs:
 
     def _survey(self, modes: Sequence[TrainableConfig]) -> list[list[Stock]]:
         """Return what each phase stores. Leaves the network as it is."""
-        before = {name: p.requires_grad for name, p in self.network.named_parameters()}
+        before, settled_before = [p.requires_grad for p in self.network.parameters()], self.network.settled
         found, settled = [], list[int]()
         for number, mode in enumerate(modes):
             set_trainable(self.network, mode)
@@ -136,9 +136,9 @@ class FrozenOutputs:
             # the average of weights that were trained in an earlier phase still moves
             constant = not self.averaged or min(settled) == settled[-1]
             found.append(self._stocks(number, scores_constant=constant) if settled[-1] else [])
-        for name, parameter in self.network.named_parameters():
-            parameter.requires_grad_(before[name])
-        self.network.settled = 0
+        for parameter, trains in zip(self.network.parameters(), before, strict=True):
+            parameter.requires_grad_(trains)
+        self.network.settled = settled_before
         self.network.train(self.network.training)
         if not any(settled) and self.config != CacheConfig():
             self.notes.append("cache: has no effect, because no phase freezes the lowest layers without dropout")

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.families import write_family
 from tests.fingerprint import fingerprint
 from tests.sourced import table_content, write_table
 from tests.tagged import recipe as tagged
@@ -18,8 +19,10 @@ from tests.tagged import rows as tagged_rows
 from tests.tiny import files, matches_task, recipe_content, write_rows
 from tests.unit.training.test_averaging import Dying, Killed
 from tests.unit.training.test_selection import Silent
+from weft.bodies.registry import FAMILIES
 from weft.build import assemble
 from weft.foundation.errors import UserError
+from weft.recipes.assembly import Assembly
 from weft.recipes.check import examine
 from weft.recipes.recipe import Recipe, parse_recipe
 from weft.run import train_run
@@ -94,6 +97,13 @@ def table(tiny: Path, **changes: Any) -> dict[str, Any]:
     return table_content(tiny, path, **{"epochs": 3, "trainable": "frozen", **changes})
 
 
+def adapted(tiny: Path, *, per_task: bool) -> dict[str, Any]:
+    """Adapters that train in the first phase and are frozen in the second."""
+    phases = [{"epochs": 1}, {"epochs": 3, "trainable": {"name": "frozen", "adapters": False}}]
+    adapter = {"name": "lora", "per_task": per_task}
+    return exact(tiny, epochs=4, adapter=adapter, phases=phases)
+
+
 CASES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     "frozen": (exact, "pooled vectors of 205 rows"),
     "two stages": (
@@ -123,6 +133,14 @@ CASES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     "one task regularized": (
         lambda tiny: with_task(exact(tiny), "sentiment", regularizer={"name": "smart", "weight": 0.5}),
         "pooled vectors of 179 rows",  # all but the 26 train rows of sentiment
+    ),
+    "frozen adapter": (
+        lambda tiny: adapted(tiny, per_task=False),
+        "phase 2: the frozen layers run once per row: pooled",
+    ),
+    "frozen adapters": (
+        lambda tiny: adapted(tiny, per_task=True),
+        "phase 2: the frozen layers run once per row: pooled",
     ),
     "accumulation and a mean of weights": (
         lambda tiny: exact(tiny, average="ema", optimizer={"accumulate": 2}),
@@ -282,6 +300,27 @@ def test_stored_vectors_are_those_of_the_body(tiny: Path) -> None:
         for place, row in enumerate(batch.rows):
             for side, vector in enumerate(batch.vectors):
                 torch.testing.assert_close(vector[place], wanted[task, int(row)][side], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_every_family_starts_from_stored_outputs(tiny: Path, tmp_path: Path, model_type: str) -> None:
+    """Outputs in training mode, with the dropout of heads and trained layers, from stored outputs and from tokens."""
+    body = str(write_family(tmp_path / "body", model_type))
+    # the layers of ALBERT share their weights: none is frozen below another
+    for mode in ("frozen",) if model_type == "albert" else ("frozen", LAST):
+        content = with_task(exact(tiny, trainable=mode, body=body), "paraphrase", pooling="cls")
+        made = assemble(parse_recipe(with_task(content, "sentiment", pooling="attention"), "test"), device="cpu")
+        set_trainable(made.network, made.recipe.trainable)
+        found = made.frozen_outputs([])
+
+        def outputs(made: Assembly = made) -> list[torch.Tensor]:
+            torch.manual_seed(1)
+            return made.network.train()([task.fed.batch(np.arange(9)) for task in made.data.values()])
+
+        wanted = outputs()
+        assert found.enter(0)
+        for one, two in zip(outputs(), wanted, strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
 
 
 def test_frozen_layers_have_no_dropout_unless_asked_for(tiny: Path) -> None:
