@@ -129,6 +129,7 @@ def run(options: argparse.Namespace, folder: Path, clock: Callable[[], float]) -
         "dev_apart": max(
             abs(scores[0][task][key] - value) for task in scores[1] for key, value in scores[1][task].items()
         ),
+        "moved": max(float((stored.start[name] - own).abs().max()) for name, own in weights[1].items()),
         "stored_mb": round(stored.outputs.size / 1e6, 1),
         "epoch_steps": off.length,
         "seconds": {name: round(float(np.median(own)), 3) for name, own in measured.items()},
