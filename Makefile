@@ -66,6 +66,7 @@ docs: venv
 	$(BIN)/python docs/rooms.py
 	$(BIN)/python docs/reports.py
 	$(BIN)/python docs/seeds.py
+	$(BIN)/python docs/results.py
 
 # The documentation as a site in site/, which opens from disk. Only the installation needs a network.
 SITE := $(VENV)-site

@@ -3,8 +3,8 @@
     python benchmarks/few_labels.py --train trec-train.tsv --dev trec-dev.tsv --text question --label coarse
 
 Every run is `weft.train` on a random subset with equal rows per class, drawn by its seed, on the packaged body. All
-methods of a seed get the same rows, the same number of steps and the same dev rows. Prints a table of the mean
-accuracy and its standard deviation over seeds, then one line of JSON.
+methods of a seed get the same rows and the same dev rows, and the same number of steps unless their name says
+otherwise. Prints a table of the mean accuracy and its standard deviation over seeds, then one line of JSON.
 """
 
 import argparse
@@ -27,7 +27,15 @@ METHODS: dict[str, dict[str, Any]] = {
     "frozen, mean, heads 1e-2": {"pooling": "mean", "trainable": "frozen", "lr": 1e-2},
     "frozen, cls, heads 1e-2": {"pooling": "cls", "trainable": "frozen", "lr": 1e-2},
     "full, mean, 5e-5, heads 1e-3": {"pooling": "mean", "trainable": "full", "lr": 5e-5, "head_lr": 1e-3},
+    "full, cls, 5e-5, heads 1e-3": {"pooling": "cls", "trainable": "full", "lr": 5e-5, "head_lr": 1e-3},
     "full, mean, 2e-4, heads 2e-3": {"pooling": "mean", "trainable": "full", "lr": 2e-4, "head_lr": 2e-3},
+    "full, mean, 5e-5, heads 1e-3, twice the steps": {
+        "pooling": "mean",
+        "trainable": "full",
+        "lr": 5e-5,
+        "head_lr": 1e-3,
+        "longer": 2,
+    },
 }
 BATCH = 16
 STEPS = {8: 60, 16: 60, 64: 120}
@@ -96,7 +104,7 @@ def main() -> None:
                         Path(folder, "run"),
                         data={"few": {"train": rows, "dev": scored}},
                         seed=seed,
-                        steps=given.steps or STEPS.get(per_class, 60),
+                        steps=(given.steps or STEPS.get(per_class, 60)) * method.get("longer", 1),
                         device="cpu",
                         progress=False,
                     )

@@ -5,8 +5,9 @@
 
 For each size, a process of its own searches the nearest of that many candidates for the first queries. Processor
 time per query times the size is that of a whole search of the file against itself. Memory is the peak of the process.
-With --texts, the pairs of `weft mine` on the distinct texts of a jsonl file (column `text`) are compared with those of
-one large matrix of similarities.
+With --texts, the pairs of `weft mine` on the distinct texts of a jsonl file (column `text`) are compared with brute
+force: all similarities of the vectors of `weft embed` in 64-bit floats, rounded to multiples of 2^-24, and the k
+largest of each row, the earlier row first among equals.
 """
 
 import argparse
@@ -66,13 +67,14 @@ def compare(texts: list[str], model: Path, folder: Path, k: int) -> dict[str, fl
             strict=True,
         )
     )
-    vectors = np.asarray(weft.load(model).embed(texts), dtype=np.float64)
+    weft.embed_file(model, source, folder / "vectors.npy")
+    vectors = np.load(folder / "vectors.npy").astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     expected: dict[tuple[int, int], float] = {}
     for row in range(len(texts)):
-        scores = vectors @ vectors[row]
+        scores = np.round(vectors @ vectors[row] * 2**24) / 2**24
         scores[row] = -np.inf
-        for other in np.argpartition(-scores, k)[:k].tolist():
+        for other in np.argsort(-scores, kind="stable")[:k].tolist():
             expected[min(row, other), max(row, other)] = float(scores[other])
     shared = found.keys() & expected.keys()
     return {

@@ -1,12 +1,14 @@
 """Intent and slots of SNIPS on one body: weft beside a plain loop with transformers.
 
-    python benchmarks/snips.py --data-dir DIR [--steps 250] [--batch 32] [--lr 1e-4] [--loss crf]
+    python benchmarks/snips.py --data-dir DIR [--steps 250] [--batch 32] [--lr 1e-4] [--head-lr 1e-3] [--seeds 1 2]
+                               [--init transformers|torch] [--loss crf]
 
 DIR has snips-train.jsonl and snips-dev.jsonl (tokens, slots, intent). Both sides start from the same body and have the
-same steps, batch size, learning rate curve, weight decay and dropout. A step of the plain loop reads one batch for both
-heads, padded, and adds both losses; the two tasks of weft are one source, so a step reads the same number of rows once.
-Dev scores: intent accuracy, and
-entity F1 by the seqeval package for both sides.
+same steps, batch size, learning rate curve, weight decay and dropout, and heads with the initialization that
+transformers gives its own classifiers: normal with the standard deviation `initializer_range` of the body, bias 0.
+`--init torch` leaves the heads of the plain loop as torch.nn.Linear makes them: 1.5 times as large. A step of the plain
+loop reads one batch for both heads, padded, and adds both losses; the two tasks of weft are one source, so a step reads
+the same number of rows once. Dev scores: intent accuracy, and entity F1 by the seqeval package for both sides.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import json
 import os
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +37,19 @@ BODY = "packaged:minilm-l6"
 DECAY = 0.01
 DROPOUT = 0.1
 LONGEST = 64
-SEED = 11711
 IGNORED = -100
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What both sides share."""
+
+    steps: int
+    batch: int
+    lr: float
+    head_lr: float
+    seed: int
 
 
 def read(path: Path) -> list[Row]:
@@ -46,12 +59,16 @@ def read(path: Path) -> list[Row]:
 class Plain(nn.Module):
     """A body with two linear layers: one on [CLS], one on every token."""
 
-    def __init__(self, intents: int, slots: int) -> None:
+    def __init__(self, intents: int, slots: int, init: str) -> None:
         super().__init__()
         self.body = AutoModel.from_pretrained(find_body(BODY), add_pooling_layer=False)
         width = self.body.config.hidden_size
         self.dropout = nn.Dropout(DROPOUT)
         self.intent, self.slot = nn.Linear(width, intents), nn.Linear(width, slots)
+        if init == "transformers":
+            for head in (self.intent, self.slot):
+                nn.init.normal_(head.weight, std=self.body.config.initializer_range)
+                nn.init.zeros_(head.bias)
 
     def forward(self, inputs: Any) -> tuple[Tensor, Tensor]:
         states = self.dropout(self.body(**inputs).last_hidden_state)
@@ -78,22 +95,32 @@ def encode(tokenizer: Any, rows: list[Row], slots: dict[str, int]) -> tuple[Any,
     return inputs, target
 
 
-def plain_loop(train: list[Row], dev: list[Row], steps: int, batch: int, lr: float) -> dict[str, float]:
-    torch.manual_seed(SEED)
+def groups(model: Plain, given: Settings) -> list[dict[str, Any]]:
+    """Weight decay for matrices only, and a rate of their own for the heads."""
+    found = []
+    for part, lr in ((model.body, given.lr), (nn.ModuleList([model.intent, model.slot]), given.head_lr)):
+        matrices = [p for p in part.parameters() if p.ndim > 1]
+        others = [p for p in part.parameters() if p.ndim < 2]
+        found += [
+            {"params": matrices, "lr": lr, "weight_decay": DECAY},
+            {"params": others, "lr": lr, "weight_decay": 0},
+        ]
+    return found
+
+
+def plain_loop(train: list[Row], dev: list[Row], given: Settings, init: str) -> dict[str, float]:
+    torch.manual_seed(given.seed)
     intents = {name: i for i, name in enumerate(sorted({row["intent"] for row in train}))}
     names = ["O", *sorted({tag for row in train for tag in row["slots"]} - {"O"})]
     slots = {name: i for i, name in enumerate(names)}
     tokenizer = AutoTokenizer.from_pretrained(find_body(BODY))
-    model = Plain(len(intents), len(slots)).train()
-    decayed = [p for p in model.parameters() if p.ndim > 1]
-    others = [p for p in model.parameters() if p.ndim < 2]
-    groups = [{"params": decayed, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=lr)
-    curve = get_linear_schedule_with_warmup(optimizer, 0, steps)
-    order = np.random.default_rng(SEED).permutation(len(train))
+    model = Plain(len(intents), len(slots), init).train()
+    optimizer = torch.optim.AdamW(groups(model, given))
+    curve = get_linear_schedule_with_warmup(optimizer, 0, given.steps)
+    order = np.random.default_rng(given.seed).permutation(len(train))
     tokens, start = 0, time.perf_counter()
-    for step in range(steps):
-        rows = [train[order[(step * batch + k) % len(train)]] for k in range(batch)]
+    for step in range(given.steps):
+        rows = [train[order[(step * given.batch + k) % len(train)]] for k in range(given.batch)]
         inputs, target = encode(tokenizer, rows, slots)
         by_text, by_token = model(inputs)
         wanted = torch.tensor([intents[row["intent"]] for row in rows])
@@ -124,26 +151,26 @@ def plain_loop(train: list[Row], dev: list[Row], steps: int, batch: int, lr: flo
     }
 
 
-def with_weft(folder: Path, dev: list[Row], steps: int, batch: int, lr: float, loss: str) -> dict[str, float]:
+def with_weft(folder: Path, dev: list[Row], given: Settings, loss: str) -> dict[str, float]:
     files = {split: str(folder / f"snips-{split}.jsonl") for split in ("train", "dev")}
     data = files | {"text": "tokens"}
     recipe = {
         "name": "snips",
         "body": BODY,
-        "seed": SEED,
+        "seed": given.seed,
         "epochs": 1,
         "max_length": LONGEST,
         "dropout": DROPOUT,
-        "optimizer": {"lr": lr, "weight_decay": DECAY},
+        "optimizer": {"lr": given.lr, "head_lr": given.head_lr, "weight_decay": DECAY},
         "log": {"train_rows": 0},
         "tasks": {
-            "intent": {"kind": "classification", "data": data | {"label": "intent"}, "batch_size": batch},
-            "slots": {"kind": "tags", "data": data | {"label": "slots"}, "batch_size": batch, "loss": loss},
+            "intent": {"kind": "classification", "data": data | {"label": "intent"}, "batch_size": given.batch},
+            "slots": {"kind": "tags", "data": data | {"label": "slots"}, "batch_size": given.batch, "loss": loss},
         },
     }
     with tempfile.TemporaryDirectory() as out:
         run = Path(out) / "run"
-        weft.train(recipe, out=run, steps=steps)
+        weft.train(recipe, out=run, steps=given.steps)
         result = json.loads((run / "result.json").read_text(encoding="utf-8"))
         found = pq.read_table(run / "predictions/slots.parquet").column("prediction").to_pylist()
     scored = float(f1_score([row["slots"] for row in dev], found))
@@ -163,18 +190,23 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=250)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--lr", type=float, default=1e-4)
+    parser.add_argument("--head-lr", type=float, help="rate of the heads; defaults to --lr")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[11711])
+    parser.add_argument("--init", choices=["transformers", "torch"], default="transformers")
     parser.add_argument("--loss", choices=["cross-entropy", "crf"], default="cross-entropy")
-    given = parser.parse_args()
-    train, dev = (read(given.data_dir / f"snips-{split}.jsonl") for split in ("train", "dev"))
-    size = (given.steps, given.batch, given.lr)
-    sides = {
-        "transformers": plain_loop(train, dev, *size),
-        "weft": with_weft(given.data_dir, dev, *size, given.loss),
-    }
-    print(f"{'':14}{'intent accuracy':>16}{'entity F1':>11}{'seconds':>9}{'tokens':>9}")
-    for name, own in sides.items():
-        print(f"{name:14}{own['intent_accuracy']:16.3f}{own['entity_f1']:11.3f}{own['seconds']:9.0f}{own['tokens']:9,}")
-    print(json.dumps(sides | {"steps": given.steps, "batch": given.batch, "loss": given.loss}))
+    asked = parser.parse_args()
+    train, dev = (read(asked.data_dir / f"snips-{split}.jsonl") for split in ("train", "dev"))
+    print(f"{'':14}{'seed':>7}{'intent accuracy':>16}{'entity F1':>11}{'seconds':>9}{'tokens':>9}")
+    for seed in asked.seeds:
+        given = Settings(asked.steps, asked.batch, asked.lr, asked.head_lr or asked.lr, seed)
+        sides = {
+            "transformers": plain_loop(train, dev, given, asked.init),
+            "weft": with_weft(asked.data_dir, dev, given, asked.loss),
+        }
+        for name, own in sides.items():
+            scores = f"{own['intent_accuracy']:16.3f}{own['entity_f1']:11.3f}"
+            print(f"{name:14}{seed:7}{scores}{own['seconds']:9.0f}{own['tokens']:9,}")
+        print(json.dumps(sides | asdict(given) | {"init": asked.init, "loss": asked.loss}), flush=True)
 
 
 if __name__ == "__main__":

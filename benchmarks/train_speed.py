@@ -28,6 +28,7 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import TrainerCallback
 
 from weft.bodies.body import Body
+from weft.bodies.linear import multiply
 from weft.bodies.source import find_body
 from weft.bodies.weights import load_body
 from weft.build import assemble
@@ -223,9 +224,9 @@ def matmul_rate(tokens: int, shapes: list[tuple[int, int]]) -> float:
     for _ in range(12):
         start = time.perf_counter()
         for (a, b), weight in zip(shapes, weights, strict=True):
-            x[a] @ weight.T
-            x[b] @ weight
-            x[b].T @ x[a]
+            multiply(x[a], weight)
+            multiply(x[b], weight.T)
+            multiply(x[b].T, x[a].T)
         flops = sum(6 * tokens * a * b for a, b in shapes)
         best = max(best, flops / (time.perf_counter() - start))
     return best

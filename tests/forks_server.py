@@ -2,7 +2,8 @@
 
 One JSON object a line on stdin: {"arguments": [...], "folder": where output goes, "cwd": where to run, "environment":
 {...}}, and if wanted "resamples": of a bootstrap, "kill": [phase, n], "memory": bytes more than at the start, "full":
-n-th sync that finds the disk full. One JSON line back: {"code": exit code, or minus the signal}.
+n-th sync that finds the disk full, "gpus": how many are simulated. One JSON line back: {"code": exit code, or minus
+the signal}.
 
 The parent never trains: torch cannot run a backward pass in a fork of a process that has.
 """
@@ -14,6 +15,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +30,14 @@ import weft.recipes.check
 import weft.recipes.init.writer
 import weft.report.live
 import weft.report.page
+from tests.simulated_gpu import simulated_gpu
 from weft.evaluation import bootstrap
 from weft.inference import evaluate
 from weft.inference.bulk import executors, parts
 from weft.run import train_run
 from weft.runs import folder as run_folder
 from weft.runs import model_folder
-from weft.training import checkpoint
+from weft.training import checkpoint, evaluator
 from weft.training.step import Step
 
 # phase -> (who holds the function, its name): the run is killed when the n-th call of it has been made
@@ -45,6 +48,8 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "evaluation": [(evaluate, "run_over")],
     "answering a shard": [(executors.Answerer, "__call__")],
     "saving a shard": [(parts, "sync")],
+    "loading the best model": [(evaluator, "load_weights")],
+    "saving weights": [(model_folder, "save_weights")],
     "saving the model": [(model_folder, "save_weights"), (run_folder, "sync")],
 }
 
@@ -94,7 +99,8 @@ def run(request: dict[str, Any]) -> None:
     sys.argv = ["weft", *request["arguments"]]
     code = 0
     try:
-        weft.cli.main()
+        with simulated_gpu(request["gpus"]) if request.get("gpus") else nullcontext():
+            weft.cli.main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:

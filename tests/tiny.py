@@ -159,3 +159,11 @@ def write_recipe(folder: Path, content: dict[str, Any], name: str = "recipe.toml
     path = folder / name
     path.write_text("".join(f"{key} = {toml(value)}\n" for key, value in content.items()), encoding="utf-8")
     return path
+
+
+def write_starter_recipe(folder: Path, tiny: Path) -> Path:
+    """Write recipe.toml with the tiny body and the starter data."""
+    content = recipe_content(tiny, log={"train_rows": 0})
+    for name, task in content["tasks"].items():
+        task["data"] = f"starter/{name}"
+    return write_recipe(folder, content)

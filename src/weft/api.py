@@ -19,7 +19,7 @@ from weft.report.live import SafeConsole, Watcher
 from weft.run import train_run
 from weft.training.checkpoint import Progress
 from weft.training.distributed import join
-from weft.training.loop import TrainListener
+from weft.training.listener import TrainListener
 from weft.training.step import StepReport
 
 

@@ -1,6 +1,6 @@
 """Builds objects from a recipe. No other module does."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -24,6 +24,7 @@ from weft.kinds.labels import Labels
 from weft.kinds.truth import Truth
 from weft.penalties.base import Penalty
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.costs import LEAST_ROWS, SHARE, BodyTokens, affordable_rows, count_tokens, passes_of, sample_rows
 from weft.recipes.idle import disabled_keys, mixes_tasks, reject_idle_methods, untrained, untrained_notes
 from weft.recipes.recipe import Recipe
 from weft.runs.adoption import adopt_heads
@@ -192,13 +193,6 @@ def assemble(
     adoption = adopt_heads(network, recipe, folder)
     notes += adoption.notes
     notes = list(dict.fromkeys(notes))  # tasks of one source have the same notes about their file
-    network.to(where)
-    network.body.recompute = recipe.optimizer.gradient_checkpointing
-    sources = [SourceRows(source.places) for source in find_sources({name: task.fed for name, task in data.items()})]
-    plan = build_plan(recipe, sources, steps)
-    unfed = untrained(recipe, plan)
-    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
-    notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     constants = {
         name: constant_loss(
             network.task(name).loss,
@@ -208,10 +202,49 @@ def assemble(
         )
         for name, task in data.items()
     }
+    network.to(where)
+    network.body.recompute = recipe.optimizer.gradient_checkpointing
+    sources = [SourceRows(source.places) for source in find_sources({name: task.fed for name, task in data.items()})]
+    plan = build_plan(recipe, sources, steps)
+    unfed = untrained(recipe, plan)
+    notes += untrained_notes(unfed, plan.steps, recipe, network, adoption.tasks)
+    notes += disabled_keys(recipe, plan, learning_rates(recipe, plan).warmup, budget=steps is not None)
     step = build_step(recipe, data, network, plan, where, constants, processes)
     if not step.weighting.heeds_scale and mixes_tasks(plan):
         notes += scale_notes(constants, unfed)
-    return Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, notes)
+    made = Assembly(recipe, code, tokenizer, data, network, plan, step, unfed, {}, notes)
+    sample = choose_dev_sample(made, lambda: build_plan(recipe.model_copy(update={"seed": 0}), sources, steps))
+    return replace(made, dev_sample=sample, notes=[*notes, *sample_notes(sample, data)])
+
+
+def choose_dev_sample(made: Assembly, plan_of_any_seed: Callable[[], Plan]) -> dict[str, Dataset]:
+    """Choose the dev rows of evaluations during training, from the recipe and the number of tokens alone.
+
+    The cost is that of the plan for a fixed seed, so that all seeds are evaluated on the same rows.
+    """
+    recipe, dev = made.recipe, {name: task.dev for name, task in made.data.items()}
+    evaluations = len(made.plan.evaluations)
+    if recipe.dev_sample == "all" or evaluations == 1:  # the only evaluation is the final one
+        return dev
+    if recipe.dev_sample != "auto":
+        return sample_rows(dev, recipe.dev_sample)
+    if max(map(len, dev.values())) <= LEAST_ROWS:
+        return dev
+    passes = [passes_of(made.network, mode) for mode in recipe.modes()]
+    training = BodyTokens.of(made.data, made.step).of_training(plan_of_any_seed(), passes)
+    return sample_rows(dev, affordable_rows(dev, SHARE * training / evaluations - count_tokens(made.train_sample())))
+
+
+def sample_notes(sample: Mapping[str, Dataset], data: Mapping[str, TaskData]) -> list[str]:
+    """Note how many dev rows are evaluated during training, if not all."""
+    fewer = {name: rows for name, rows in sample.items() if len(rows) < len(data[name].dev)}
+    if not fewer:
+        return []
+    found = ", ".join(f"{len(rows):,} of {len(data[name].dev):,} {name}" for name, rows in fewer.items())
+    return [
+        f"dev_sample: evaluations during training score a fixed sample of the dev rows ({found}); the best model is "
+        "scored on all rows at the end"
+    ]
 
 
 def _threshold_notes(task: Task, dev: Dataset) -> list[str]:

@@ -1,11 +1,12 @@
 """Trains one run: from a recipe to a run folder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError
 
 from weft.build import assemble
+from weft.data.dataset import Dataset
 from weft.data.frames import GivenFrames
 from weft.evaluation.scoring import Evaluation
 from weft.foundation.content import Content
@@ -24,7 +25,9 @@ from weft.trackers.follower import Follower
 from weft.training.averaging import WeightAverage
 from weft.training.checkpoint import Progress
 from weft.training.distributed import SOLO, Processes
-from weft.training.loop import Course, Saving, Scoring, Trainer, TrainListener
+from weft.training.evaluator import Scoring
+from weft.training.listener import TrainListener
+from weft.training.loop import Course, Saving, Trainer
 from weft.training.resuming import refuse_other_run
 
 
@@ -62,7 +65,7 @@ def train_run(
         train = {name: task.train for name, task in made.data.items()}
         dev = {name: task.dev for name, task in made.data.items()}
         sample = made.train_sample()
-        frozen = made.frozen_outputs([dev, sample], processes)
+        frozen = made.frozen_outputs([made.dev_sample, sample], processes)
         notes = [*made.notes, *frozen.notes, *(lesson.prepare() for lesson in made.lessons.values())]
         wanted = recipe.trackers if processes.leads else ()
         trackers = [config.build(out, recipe.name, recipe.content(), allow_trackers) for config in wanted]
@@ -76,18 +79,18 @@ def train_run(
         for note in notes:
             listener.noted(note)
 
-        def save_best(evaluation: Evaluation) -> None:
-            run.replace_folder(run.paths.predictions, lambda to: save_predictions(evaluation, dev, to))
+        def save_best(evaluation: Evaluation, rows: Mapping[str, Dataset]) -> None:
+            run.replace_folder(run.paths.predictions, lambda to: save_predictions(evaluation, rows, to))
             run.replace_folder(
-                run.paths.model, lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, dev, to)
+                run.paths.model, lambda to: save_model(network, made.tokenizer, recipe, evaluation, train, rows, to)
             )
 
         average = None if recipe.average is None else WeightAverage(network, recipe.average, plan.steps)
         trainer = Trainer(
             made.step,
             Course(plan, made.rates, recipe.modes(), average),
-            Scoring(dev, sample, made.untrained, recipe.patience),
-            Saving(run, settings, recipe.checkpoint.every_steps, save_best),
+            Scoring(dev, made.dev_sample, sample, made.untrained, recipe.patience, save_best),
+            Saving(run, settings, recipe.checkpoint.every_steps),
             listener,
             processes,
             frozen,
@@ -97,7 +100,13 @@ def train_run(
             return None
         _note_early_stop(recipe, progress, plan, listener)
         result = run_result(
-            recipe, run, network, seconds=progress.seconds, tokens=progress.tokens, planned_steps=plan.steps
+            recipe,
+            run,
+            network,
+            seconds=progress.seconds,
+            cpu_seconds=progress.cpu_seconds,
+            tokens=progress.tokens,
+            planned_steps=plan.steps,
         )
         run.write_json(run.paths.result, result)
         write_report([out], run.paths.report)

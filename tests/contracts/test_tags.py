@@ -17,7 +17,10 @@ from weft.bodies.registry import FAMILIES
 from weft.build import assemble
 from weft.export import export
 from weft.foundation.errors import UserError
+from weft.foundation.values import Part, Window
+from weft.inference.evaluate import evaluate_network
 from weft.inference.model import load
+from weft.penalties import PenaltyConfig
 from weft.recipes.assembly import Assembly
 from weft.recipes.recipe import parse_recipe
 from weft.schedules import ScheduleConfig
@@ -54,7 +57,7 @@ def methods() -> list[Any]:
         ("surgery", SurgeryConfig, {}),
     ):
         found += [pytest.param({key: special.get(name, name)}, id=name) for name in variants(registry)]
-    return found
+    return found + [pytest.param({"penalties": [name]}, id=name) for name in variants(PenaltyConfig)]
 
 
 @pytest.mark.parametrize("changes", methods())
@@ -67,7 +70,7 @@ def test_every_method_takes_a_step(folder: Path, changes: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "crf"])
 def test_a_rows_loss_does_not_depend_on_other_rows(folder: Path, loss: str) -> None:
-    """So accumulation and several processes are exact: a task's loss is the mean over its rows."""
+    """So accumulation and several processes are exact: a task's loss is a sum over its rows, divided by their words."""
     made = built(folder, loss=loss)
     network, train = made.network.eval(), made.data["slots"].train
     whole = train.batch(np.arange(6))
@@ -77,6 +80,49 @@ def test_a_rows_loss_does_not_depend_on_other_rows(folder: Path, loss: str) -> N
             one = train.batch(np.array([row]))
             (alone,) = network.task("slots").losses(network([one])[0], one.target, one.words)
             torch.testing.assert_close(alone, expected)
+
+
+@pytest.mark.parametrize("more", [{}, {"loss": "crf"}, {"subwords": "all"}, {"regularizer": "smart"}], ids=str)
+@pytest.mark.parametrize("surgery", ["none", "pcgrad"])
+def test_a_windows_loss_is_the_mean_over_its_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], surgery: str
+) -> None:
+    """Whatever the passes: the rows have 6 or 7 words, so means over passes or rows would differ."""
+    monkeypatch.setattr(torch, "randn_like", torch.ones_like)  # the noise of a row depends on its pass
+    changes = {"surgery": surgery, "optimizer": {"precision": "fp64"}, "body_dropout": 0.0}
+    made = built(folder, changes, **more)
+    train, numbers = made.data["slots"].train, np.arange(9)
+    passes = [numbers[:2], numbers[2:8], numbers[8:]]
+    assert len({round(train.units(own) / len(own), 6) for own in passes}) == 3
+    found = []
+    for parts in ([numbers], passes):
+        tasks = [Part(task, micro, own) for micro, own in enumerate(parts) for task in ("slots", "intent")]
+        step = built(folder, changes, **more).step
+        report = step(Window(0, tuple(tasks)), 1e-3)
+        found.append((report, [p.grad for p in step.parameters if p.grad is not None]))
+    (one, gradients), (two, others) = found
+    assert one.losses == pytest.approx(two.losses, abs=1e-12)
+    assert one.terms == pytest.approx(two.terms, rel=1e-6)
+    for a, b in zip(gradients, others, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+    batch = train.batch(numbers)
+    with torch.no_grad():
+        output = made.network.eval()([batch])[0]
+        if "loss" not in more:
+            expected = torch.nn.functional.cross_entropy(output, batch.target)
+            assert one.losses["slots"] == pytest.approx(float(expected), abs=1e-9)
+        total = made.network.task("slots").losses(output, batch.target, batch.words).sum()
+        assert one.losses["slots"] == pytest.approx(float(total) / len(batch.target), abs=1e-9)
+
+
+def test_the_dev_loss_is_the_mean_over_words(folder: Path) -> None:
+    made = built(folder)
+    dev = made.data["slots"].dev
+    batch = dev.batch(np.arange(len(dev)))
+    with torch.no_grad():
+        expected = torch.nn.functional.cross_entropy(made.network.eval()([batch])[0], batch.target)
+    evaluation = evaluate_network(made.network, {"slots": dev}, 0, made.step.device)
+    assert evaluation.losses["slots"] == pytest.approx(float(expected), abs=1e-5)
 
 
 def test_all_tokens_of_a_word_are_trained(folder: Path) -> None:

@@ -116,6 +116,25 @@ def test_killed_at_every_sync_of_a_checkpoint_and_of_a_model(straight: Any, fork
             assert kill_and_resume(forks, recipe, out, phase, call) == ending, (phase, call)
 
 
+@pytest.mark.parametrize("phase", ["loading the best model", "evaluation", "saving weights", "between steps"])
+def test_killed_in_the_final_evaluation(tiny: Path, forks: Forks, tmp_path: Path, phase: str) -> None:
+    """The run evaluates a sample of the dev rows, and the best model on all of them at the end."""
+    recipe = recipe_file(tiny, tmp_path, {"dev_sample": 5, "average": "ema", "optimizer.lr": 5e-3})
+    whole = forks.weft("train", recipe, "-o", tmp_path / "whole")
+    assert whole.code == 0, whole.stderr
+    records = (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()
+    assert '"event": "final"' in records[-1]
+    evaluations = sum('"event": "step"' not in record for record in records)
+    last = {
+        "loading the best model": 1,
+        "evaluation": 6 * evaluations - 3,  # dev and train rows of three tasks in each evaluation
+        "saving weights": sum('"best": true' in record for record in records),
+        "between steps": len(records),
+    }
+    ending = kill_and_resume(forks, recipe, tmp_path / "run", phase, last[phase])
+    assert ending == fingerprint(tmp_path / "whole")
+
+
 def test_killed_again_and_again(straight: Any, forks: Forks, tmp_path: Path) -> None:
     """Each life is cut off in another place, until one reaches the end."""
     recipe, ending = straight["three phases"]

@@ -23,9 +23,9 @@ def _forks() -> Forks:
     return server
 
 
-def weft(*arguments: Any, code: int = 0, cwd: Path | None = None) -> Done:
+def weft(*arguments: Any, code: int = 0, cwd: Path | None = None, **faults: Any) -> Done:
     """Run to the end and check the exit code."""
-    done = _forks().weft(*arguments, cwd=cwd)
+    done = _forks().weft(*arguments, cwd=cwd, **faults)
     assert done.code == code, f"exit {done.code}\n{done.stdout}\n{done.stderr}"
     return done
 

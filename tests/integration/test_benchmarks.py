@@ -61,6 +61,23 @@ def test_training_speed_of_a_shape() -> None:
 
 
 @pytest.mark.long
+def test_tasks_growth(tmp_path: Path) -> None:
+    figure = tmp_path / "growth.svg"
+    command = [sys.executable, str(ROOT / "benchmarks" / "tasks_growth.py"), "--tasks", "1,2,5", "--rows", "1"]
+    options = ["--steps", "1", "--rounds", "1", "--figure", str(figure)]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert set(report["spread"]) == {"per_task_plain", "per_task_pcgrad", "pcgrad_vs_plain", "drawn_vs_pcgrad"}
+    assert {side: list(own) for side, own in report["seconds"].items()} == {
+        "plain": ["1", "2", "5"],
+        "pcgrad": ["2", "5"],
+        "drawn": ["5"],
+    }
+    assert all(peak > 300 for own in report["peak_mib"].values() for peak in own.values())
+    assert figure.read_text(encoding="utf-8").count("<svg") == 1
+
+
+@pytest.mark.long
 def test_scale() -> None:
     """Memory is compared at sizes where a Python object for each row would show."""
     command = [sys.executable, str(ROOT / "benchmarks" / "scale.py"), "--rows-small", "4000", "--rows-large", "60000"]

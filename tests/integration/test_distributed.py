@@ -17,6 +17,8 @@ from tests.exported import write_model
 from tests.integration.test_resume import wait_for_steps
 from tests.integration.together import free_port, start_together, train_together
 from tests.sourced import table_content, write_table
+from tests.tagged import recipe as tagged_recipe
+from tests.tagged import rows
 from tests.tiny import matches_task, recipe_content, write_recipe
 from weft.api import Quiet
 from weft.recipes.recipe import load_recipe, parse_recipe
@@ -75,6 +77,8 @@ def cases(tiny: Path) -> dict[str, dict[str, Any]]:
         "one source, pcgrad": shared_rows(tiny, surgery="pcgrad"),
         "frozen": exact(tiny, trainable="frozen") | {"epochs": 3},
         "frozen layers": exact(tiny, trainable={"name": "layers", "layers": [1]}, surgery="pcgrad") | {"epochs": 3},
+        "tags": tagged(tiny),
+        "tags, crf, pcgrad": tagged(tiny, surgery="pcgrad", loss="crf"),
         "dropout": recipe_content(tiny, epochs=1),
         "dropout again": recipe_content(tiny, epochs=1),
     }
@@ -84,6 +88,15 @@ def shared_rows(tiny: Path, **changes: Any) -> dict[str, Any]:
     """Four tasks on one table with blank labels; tokens are logged, so both runs encode each row once."""
     table = write_table(tiny / "table.tsv", rows=27, blank=0.6)
     return table_content(tiny, table, epochs=1, dropout=0.0, body_dropout=0.0, **changes)
+
+
+def tagged(tiny: Path, surgery: str = "none", **task: Any) -> dict[str, Any]:
+    """Rows have 6 or 7 words, so the two processes have different numbers of words."""
+    for split, own in (("train", rows(27, 0)), ("dev", rows(6, 1))):
+        (tiny / f"{split}.jsonl").write_text("\n".join(map(json.dumps, own)) + "\n", encoding="utf-8")
+    optimizer = {"lr": 1e-3, "precision": "fp64", "accumulate": 2}
+    content = tagged_recipe(tiny, "jsonl", "tokens", "slots", **task)
+    return content | {"surgery": surgery, "optimizer": optimizer, "dropout": 0.0, "body_dropout": 0.0}
 
 
 def records(run: Path) -> list[dict[str, Any]]:
@@ -135,6 +148,8 @@ def together(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "one source, pcgrad",
         "frozen",
         "frozen layers",
+        "tags",
+        "tags, crf, pcgrad",
     ],
 )
 def test_two_processes_equal_one(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.command import WEFT, weft
-from tests.tiny import recipe_content, write_recipe
+from tests.tiny import recipe_content, write_recipe, write_starter_recipe
 from tests.unit.study.here import Here
 from weft.cli.options import time_seconds
 from weft.cli.study import study as study_command
@@ -54,16 +54,15 @@ better = "cosine"
 worse = "plain"
 metric = "similarity.pearson"
 margin = 0.05
+number = 3
+published_by = "report 4"
 """
 
 
 @pytest.fixture(scope="module")
 def place(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    content = recipe_content(tiny, log={"train_rows": 0})
-    for name, task in content["tasks"].items():
-        task["data"] = f"starter/{name}"
-    write_recipe(folder, content)
+    write_starter_recipe(folder, tiny)
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     return folder
 
@@ -102,7 +101,9 @@ def test_a_study_answers_its_claims(straight: Path) -> None:
             assert (run["steps"], run["best_step"], run["seed"]) == (6, 6, int(seed))
             assert arm["metrics"]["overall"]["seeds"][seed] == pytest.approx(run["overall"])
             assert arm["cost"]["tokens"]["seeds"][seed] == run["tokens"]
+    assert [claim.get("published_by") for claim in result["claims"]] == [None, "report 4"]
     assert "a higher rate helps" in (straight / "study.md").read_text()
+    assert "similarity.pearson, margin 0.05; published by report 4, claim 3)" in (straight / "study.md").read_text()
     page = (straight / "study.html").read_text()
     assert "a cosine &lt;matches&gt; a linear head" in page
     assert "default-src 'none'" in page
@@ -188,6 +189,16 @@ def test_a_run_that_fails_is_recorded_and_tried_again(place: Path, tmp_path: Pat
     assert len(said) == 3
 
 
+def test_the_origin_of_a_claim_may_change(place: Path, straight: Path) -> None:
+    """It decides nothing, so a study that has started goes on with it."""
+    (place / "origin.toml").write_text(STUDY.replace("report 4", "nobody"), encoding="utf-8")
+    said: list[str] = []
+    result = run_study(plan_study(load_study(str(place / "origin.toml"))), straight, Here(1), said.append)
+    assert said == ["9 of 9 runs are already finished"]
+    assert result.claims[1].published_by == "nobody"
+    run_study(plan_study(load_study(str(place / "study.toml"))), straight, Here(1), print)
+
+
 def test_another_study_is_refused_with_what_differs(place: Path, straight: Path) -> None:
     (place / "other.toml").write_text(STUDY.replace("steps = 6", "steps = 7"), encoding="utf-8")
     other = plan_study(load_study(str(place / "other.toml")))
@@ -249,6 +260,31 @@ def test_sharing_limited_to_tasks_and_to_a_time(place: Path, monkeypatch: pytest
         sharing_study(loaded, seeds=[1, 2], steps=400, tasks=tasks, max_seconds=0.01)
     with pytest.raises(UserError, match="--task mood: expected some of sentiment, paraphrase, similarity"):
         sharing_study(loaded, seeds=[1], steps=4, tasks=["mood"])
+
+
+def test_an_arm_learns_from_the_runs_of_other_arms_with_its_seed(place: Path, tmp_path: Path) -> None:
+    text = STUDY.partition("[arms.plain]")[0].replace("[1, 2, 3]", "[1, 2]").replace("steps = 6", "steps = 2")
+    text += '[arms.student]\nteachers = ["plain", "cosine"]\n"distill.weight" = 0.25\n'
+    text += '[arms.plain]\n[arms.cosine]\n"tasks.similarity.head" = "cosine"\n'
+    (place / "taught.toml").write_text(text, encoding="utf-8")
+    said: list[str] = []
+    out = tmp_path / "out"
+    result = run_study(plan_study(load_study(str(place / "taught.toml"))), out, Here(1), said.append)
+    assert result.finished
+    assert [line.split()[1].rstrip(":") for line in said] == [
+        *("plain-1", "cosine-1", "plain-2", "cosine-2"),
+        *("student-1", "student-2"),
+    ]
+    for seed in (1, 2):
+        distill = load_recipe(out / "runs" / f"student-{seed}" / "recipe.toml").distill
+        assert distill is not None
+        assert distill.teachers == tuple(str(out / "runs" / f"{arm}-{seed}") for arm in ("plain", "cosine"))
+    # without its teachers, a student fails and the others go on
+    broken = text.replace("[arms.plain]", '[arms.plain]\n"optimizer.lr" = 1e30')
+    (place / "untaught.toml").write_text(broken, encoding="utf-8")
+    result = run_study(plan_study(load_study(str(place / "untaught.toml"))), tmp_path / "broken", Here(1), print)
+    assert set(result.failures) == {"plain-1", "plain-2", "student-1", "student-2"}
+    assert result.failures["student-2"] == "its teacher plain-2 failed"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200), (None, None)])

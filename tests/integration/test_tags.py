@@ -1,6 +1,7 @@
 """Intent and slots of one file: trained, evaluated, predicted, exported and served."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ from tests.tagged import recipe, rows
 from tests.tiny import write_body
 from weft.export import export
 from weft.foundation.errors import UserError
+from weft.inference.joint import Ask
 from weft.inference.model import Model, load
+from weft.inference.words import most_probable
 from weft.recipes.init.writer import propose
+from weft.runs.model_folder import save_settings
+from weft.tasks.store import save_weights
 
 TEXT = "a film sees cat, heron no lovely!"
 
@@ -146,12 +151,40 @@ def test_exports_agree(folder: Path, model: Model) -> None:
     assert graph.evaluate().scores["slots"] == pytest.approx(model.evaluate().scores["slots"])
 
 
-def test_a_crf_is_not_exported(folder: Path) -> None:
-    content = recipe(folder, "conll", "tokens", "tags", loss="crf") | {"epochs": 1}
-    weft.train(content, out=folder / "crf")
-    assert load(folder / "crf").predict("slots", TEXT).label is not None
-    with pytest.raises(UserError, match="the task 'slots' has loss = \"crf\""):
-        export(folder / "crf", "onnx", folder / "crf-onnx")
+def test_a_crf_is_exported_to_onnx(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    weft.train(recipe(folder, "jsonl", "tokens", "slots", loss="crf") | {"epochs": 1}, out=folder / "crf")
+    draw_scores(folder / "crf/model")
+    export(folder / "crf", "onnx", folder / "crf-onnx")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    model, graph = load(folder / "crf"), load(folder / "crf-onnx")
+    texts = [TEXT, "dog", *(" ".join(row["tokens"]) for row in rows(12, 5))]
+    asks = [Ask(task, model.rows(task, texts)) for task in ("slots", "intent")]
+    own, other = (each.engine.together(asks)[0] for each in (model, graph))
+    assert [row.tolist() for row in graph.engine.answers("slots", asks[0].rows)] == [row.tolist() for row in other]
+    for one, two in zip(own, other, strict=True):
+        assert one[:, :3].tolist() == two[:, :3].tolist()
+        np.testing.assert_allclose(one[:, 3], two[:, 3], atol=1e-5)
+    assert graph.evaluate().scores["slots"] == pytest.approx(model.evaluate().scores["slots"])
+    graph.engine.read_words["slots"] = most_probable  # type: ignore[attr-defined]
+    alone = graph.engine.answers("slots", asks[0].rows)
+    assert any(one[:, 2].tolist() != two[:, 2].tolist() for one, two in zip(own, alone, strict=True))
+
+
+def draw_scores(folder: Path) -> None:
+    """Give a saved model a CRF with which the best tags of a text are not those of its words."""
+    model = load(folder)
+    random = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.network.task("slots").loss.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=random))
+    save_weights(model.network, folder)
+    save_settings(folder, model.config, model.labels, model.temperatures)
+
+
+def test_a_crf_is_not_a_class_of_transformers(folder: Path) -> None:
+    weft.train(recipe(folder, "conll", "tokens", "tags", loss="crf") | {"epochs": 1}, out=folder / "alone")
+    written = export(folder / "alone", "transformers", folder / "alone-hub")
+    assert written.skipped["slots"].endswith("use --to onnx, or the model folder as it is")
 
 
 def test_words_have_no_embedding(model: Model) -> None:

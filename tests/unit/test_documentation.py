@@ -1,5 +1,6 @@
 """Pages that are written from the code are current, and every variant is explained on some page."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -126,6 +127,59 @@ def test_every_key_has_a_help_text() -> None:
     for config in (Recipe, TaskConfig, DataConfig, OptimizerConfig, CheckpointConfig):
         for key, field in config.model_fields.items():
             assert field.description or key in named, f"{config.__name__}.{key}"
+
+
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of docs/results.py, which imports its neighbour."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    return runpy.run_path(str(DOCS / "results.py"))
+
+
+def test_the_results_are_written_from_the_files_of_studies(results: dict[str, Any]) -> None:
+    """Byte for byte, the picture too: no figure is written by hand."""
+    made = results["made"]()
+    names = {path.relative_to(ROOT).as_posix() for path in made}
+    assert names == {"docs/results.md", "docs/forest.svg", "docs/which-method.md", "README.md"}
+    for path, text in made.items():
+        assert path.read_bytes() == text.encode(), f"{path.name}: run `make docs`"
+
+
+def test_every_committed_study_is_on_the_page_of_results(results: dict[str, Any]) -> None:
+    page, picture = ((DOCS / name).read_text(encoding="utf-8") for name in ("results.md", "forest.svg"))
+    shown = results["read_results"]()
+    assert len(shown) == len(list((DOCS / "results").glob("*.json"))) > 0
+    for one in shown:
+        assert page.count(f"\n## {one.title}\n") == 1
+        for claim in one.result.claims:
+            assert f"[{claim.text}](#{one.anchor})" in page
+            assert claim.difference is None or f">{claim.difference:+.3f}</text>" in picture
+
+
+def test_a_study_is_added_without_the_paths_of_its_machine(
+    results: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.loads((DOCS / "results" / "long-texts.json").read_text(encoding="utf-8"))
+    content |= {"bodies": ["/somewhere/bodies/e5-small"], "caveats": ["/somewhere/data/a.csv: 2 of 3 rows, or 1/2"]}
+    (tmp_path / "study.json").write_text(json.dumps(content), encoding="utf-8")
+    monkeypatch.setitem(results["add"].__globals__, "FILES", tmp_path)
+    results["add"](tmp_path)
+    added = json.loads((tmp_path / "long-texts@e5-small.json").read_text(encoding="utf-8"))
+    assert added == content | {"bodies": ["e5-small"], "caveats": ["a.csv: 2 of 3 rows, or 1/2"]}
+    both = results["read_results"](DOCS / "results") + results["read_results"](tmp_path / "none")
+    (tmp_path / "study.json").unlink()
+    both += results["read_results"](tmp_path)
+    text = results["page"](both)
+    assert "## long-texts on e5-small" in text
+    assert "(#long-texts-on-e5-small)" in text
+    added["claims"][0]["verdict"] = "refuted"
+    (tmp_path / "long-texts@e5-small.json").write_text(json.dumps(added), encoding="utf-8")
+    both[-1:] = results["read_results"](tmp_path)
+    words = f"{added['claims'][0]['text']} is undecided on MiniLM-L6, refuted on e5-small"
+    assert words in results["page"](both)
+    (tmp_path / "study.json").write_text(json.dumps(content | {"finished": False}), encoding="utf-8")
+    with pytest.raises(SystemExit, match="some runs are missing"):
+        results["add"](tmp_path)
 
 
 def test_the_page_of_the_reports_is_written_from_the_recipes() -> None:

@@ -22,6 +22,7 @@ from weft.bodies.bert import EMBEDDINGS, LAYER
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import SHAPE_KEYS, Family, Names
 from weft.bodies.layout import TokenLayout
+from weft.bodies.linear import PackedLinear
 from weft.bodies.post_norm import Layer
 from weft.bodies.shape import BodyShape
 from weft.foundation.errors import UserError
@@ -102,8 +103,8 @@ class DisentangledLayer(Layer):
         super().__init__(shape)
         self.heads = shape.heads
         own = not shape.shares_projections
-        self.position_keys = nn.Linear(shape.width, shape.width) if own and shape.c2p else None
-        self.position_queries = nn.Linear(shape.width, shape.width) if own and shape.p2c else None
+        self.position_keys = PackedLinear(shape.width, shape.width) if own and shape.c2p else None
+        self.position_queries = PackedLinear(shape.width, shape.width) if own and shape.p2c else None
         self.shares_projections = shape.shares_projections
         self.uses = (shape.c2p, shape.p2c)
         self.scale = (shape.width // shape.heads * (1 + sum(self.uses))) ** -0.5
@@ -184,7 +185,7 @@ class DebertaEmbeddings(Embeddings):
     def __init__(self, shape: DebertaShape) -> None:
         narrow = shape.embedding_width != shape.width
         super().__init__(shape, width=shape.embedding_width, position_rows=None if shape.absolute else 0)
-        self.project = nn.Linear(shape.embedding_width, shape.width, bias=False) if narrow else None
+        self.project = PackedLinear(shape.embedding_width, shape.width, bias=False) if narrow else None
         if narrow:
             self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.bodies.dropout import Dropout
+from weft.bodies.linear import PackedLinear
 from weft.bodies.lookup import TokenTable
 from weft.bodies.shape import BodyShape
 
@@ -42,7 +43,7 @@ class ProjectedEmbeddings(Embeddings):
 
     def __init__(self, shape: BodyShape, width: int) -> None:
         super().__init__(shape, width=width)
-        self.project = nn.Linear(width, shape.width)
+        self.project = PackedLinear(width, shape.width)
 
     def forward(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
         projected: Tensor = self.project(super().forward(ids, positions, segments))

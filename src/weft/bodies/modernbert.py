@@ -17,6 +17,7 @@ from weft.bodies.dropout import Dropout
 from weft.bodies.embeddings import Embeddings
 from weft.bodies.family import UNTYPED_KEYS, Family, Names
 from weft.bodies.layout import TokenLayout
+from weft.bodies.linear import PackedLinear
 from weft.bodies.shape import ACTIVATIONS, BodyShape
 from weft.foundation.errors import UserError
 
@@ -95,11 +96,11 @@ class ModernLayer(nn.Module):
     def __init__(self, shape: ModernShape, number: int) -> None:
         super().__init__()
         self.attention_norm = shape.norm() if number else None  # the embeddings are already normalized
-        self.qkv = nn.Linear(shape.width, 3 * shape.width, bias=shape.attention_bias)
-        self.attention_out = nn.Linear(shape.width, shape.width, bias=shape.attention_bias)
+        self.qkv = PackedLinear(shape.width, 3 * shape.width, bias=shape.attention_bias)
+        self.attention_out = PackedLinear(shape.width, shape.width, bias=shape.attention_bias)
         self.inner_norm = shape.norm()
-        self.inner = nn.Linear(shape.width, 2 * shape.inner, bias=shape.mlp_bias)
-        self.outer = nn.Linear(shape.inner, shape.width, bias=shape.mlp_bias)
+        self.inner = PackedLinear(shape.width, 2 * shape.inner, bias=shape.mlp_bias)
+        self.outer = PackedLinear(shape.inner, shape.width, bias=shape.mlp_bias)
         self.activation = ACTIVATIONS[shape.activation]
         self.dropout = Dropout(shape.dropout)
         self.out_dropout = Dropout(shape.attention_dropout)

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from weft.bodies.adapted import PLAIN, AdaptedLayer
 from weft.bodies.dropout import Dropout
 from weft.bodies.layout import TokenLayout
+from weft.bodies.linear import PackedLinear
 from weft.bodies.shape import ACTIVATIONS, BodyShape
 
 
@@ -13,11 +14,11 @@ class Layer(nn.Module):
 
     def __init__(self, shape: BodyShape) -> None:
         super().__init__()
-        self.qkv = nn.Linear(shape.width, 3 * shape.width)
-        self.attention_out = nn.Linear(shape.width, shape.width)
+        self.qkv = PackedLinear(shape.width, 3 * shape.width)
+        self.attention_out = PackedLinear(shape.width, shape.width)
         self.attention_norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
-        self.inner = nn.Linear(shape.width, shape.inner)
-        self.outer = nn.Linear(shape.inner, shape.width)
+        self.inner = PackedLinear(shape.width, shape.inner)
+        self.outer = PackedLinear(shape.inner, shape.width)
         self.outer_norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
         self.activation = ACTIVATIONS[shape.activation]
         self.dropout = Dropout(shape.dropout)

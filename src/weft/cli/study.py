@@ -1,5 +1,6 @@
 """`weft study`"""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,14 @@ Out = Annotated[
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and how long it should take; train nothing.")]
 ExecutorName = Annotated[str, typer.Option("--executor", help="Where runs are executed: local or ray.")]
+Reuse = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--reuse",
+        metavar="FOLDER",
+        help="Folder of another study: copy its finished runs that equal runs of this one; may be repeated.",
+    ),
+]
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of parallel runs.")]
 
 
@@ -36,6 +45,7 @@ def study(
     plan: Plan = False,
     executor: ExecutorName = "local",
     jobs: Jobs = 1,
+    reuse: Reuse = None,
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
@@ -48,7 +58,7 @@ def study(
         return
     source = load_study(study)
     chosen = with_settings(source.study.enlarged() if full else source.study, settings or ())
-    run(FoundStudy(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device, trust_code)
+    run(FoundStudy(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device, trust_code, reuse or ())
 
 
 def run(
@@ -61,6 +71,7 @@ def run(
     jobs: int,
     device: str,
     trust_code: bool,
+    reuse: Sequence[Path] = (),
 ) -> None:
     """Plan a study and, unless `plan_only`, run it and show its results."""
     options.require_folder(data_dir)
@@ -68,7 +79,8 @@ def run(
         raise UserError("study: say with -o which folder the study goes into, or look at it with --plan")
     chosen = _executor(executor, jobs)
     from weft.report.live import SafeConsole
-    from weft.study.plan import describe, plan_study
+    from weft.study.description import describe
+    from weft.study.plan import plan_study
     from weft.study.runner import run_study
 
     console = SafeConsole()
@@ -79,7 +91,7 @@ def run(
     if plan_only:
         return
     assert out is not None
-    result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True))
+    result = run_study(planned, out, chosen, lambda line: console.print(line, soft_wrap=True), reuse)
     _show(console, result, out)
     if not any(arm.seeds for arm in result.arms.values()):
         raise RunError(f"{out}: no run finished; the log of each is in {out / 'logs'}")

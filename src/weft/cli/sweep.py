@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weft.sweep.store import ClaimedTrial
-    from weft.training.loop import TrainListener
+    from weft.training.listener import TrainListener
 
 SHOWN = 10
 """maximum number of trials in the terminal's table; the file has all trials"""

@@ -90,9 +90,12 @@ class Dataset:
 
     def sample(self, count: int, seed: int) -> "Dataset":
         """Return a random sample of `count` rows, deterministic for a seed, or all rows if there are no more."""
-        chosen = np.arange(len(self))
-        if count < len(self):
-            chosen = np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False))
+        if count >= len(self):
+            return self
+        return self.only(np.sort(generator(seed, self.task, "sample").choice(len(self), count, replace=False)))
+
+    def only(self, chosen: Rows) -> "Dataset":
+        """Return some rows of this data set, in the given order."""
         part = copy(self)
         part.rows, part.targets, part.teacher = self.rows[chosen], self.targets[chosen], None
         part.labelled = None if self.labelled is None else self.labelled[chosen]
@@ -176,6 +179,13 @@ class Dataset:
         numbers = np.concatenate([self.targets[row][own] for row, (_, own) in zip(rows, tokens, strict=True)])
         owners = torch.repeat_interleave(torch.arange(len(rows)), counts)
         return Words(owners, positions, len(rows)), torch.from_numpy(numbers)
+
+    def units(self, rows: Rows) -> int:
+        """Return the number of units of rows, which a loss is averaged over: rows, or trained tokens of their words."""
+        if self.reader.split is None:
+            return len(rows)
+        tables = (self._words(int(row)) for row in rows)
+        return sum(len(self.reader.trained_tokens(table)[0]) for table in tables if table is not None)
 
     def text_lengths(self) -> list[NDArray[np.int64]]:
         """Return the number of tokens of each text before truncation, one array per column."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from weft.data.dataset import Dataset
 from weft.data.readings import TokenSequence
+from weft.foundation.randomness import generator
 from weft.foundation.values import Rows
 
 PART = 8192
@@ -47,6 +48,19 @@ class TextSource:
         if dataset.reader.split is None:
             return [rows[i] for i in asked]
         return [dataset.sequences(int(place)) for place in places]
+
+    def sample(self, count: int) -> dict[str, Dataset]:
+        """Return at most `count` rows of each data set, the same rows where several data sets have them.
+
+        The sample depends on no seed, and a larger sample contains every smaller one.
+        """
+        order = generator(0, next(iter(self.datasets)), "sample of a source").permutation(len(self))
+        found = {}
+        for task, dataset in self.datasets.items():
+            places = self.places[task][order]
+            chosen = places[places >= 0][:count]
+            found[task] = dataset if len(chosen) == len(dataset) else dataset.only(np.sort(chosen))
+        return found
 
     def token_counts(self) -> NDArray[np.int64]:
         """Return the number of tokens per row that the body receives, including special tokens."""

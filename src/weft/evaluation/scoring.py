@@ -35,6 +35,8 @@ class Evaluation:
     """overall score of the trained tasks, which selects the best checkpoint"""
     untrained: tuple[str, ...] = ()
     """tasks that are scored but not trained in this run"""
+    selected_on: dict[str, int] = field(default_factory=dict)
+    """task -> rows of the sample that selected the checkpoint; empty if the rows of this evaluation did"""
     tuned: dict[str, TunedThresholds] = field(default_factory=dict)
     """thresholds of the tasks that tune them, whose scores are cross-fitted; empty outside of training"""
 

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from weft.bodies.adapted import AdaptedPass
 from weft.bodies.adapters.base import Adapter
+from weft.losses.crf import Crf
 from weft.tasks.network import Network
 from weft.tasks.task import Task
 
@@ -23,6 +24,8 @@ class ReadingGraph(nn.Module):
         kept = {name for name in tasks if network.task(name).pooling.keeps_tokens}
         self.inputs = ["input_ids", "attention_mask", "token_type_ids"]
         ends = {name: [""] if name in kept else [".vector"] if pairs else [".vector", ""] for name in tasks}
+        for name in kept:
+            ends[name] += [f".{scores}" for scores in crf_scores(network.task(name))]
         self.outputs = [f"{name}{end}" for name, own in ends.items() for end in own]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
@@ -36,7 +39,7 @@ class ReadingGraph(nn.Module):
                 states[adapter] = self.body.padded(input_ids, attention_mask, token_type_ids, adapted)
             vectors = task.padded_vectors(states[adapter], attention_mask)
             if task.pooling.keeps_tokens:
-                results.append(of_tokens(task, vectors))
+                results += [of_tokens(task, vectors), *crf_scores(task).values()]
                 continue
             results += [vectors] if self.pairs else [vectors, in_units(task, [vectors])]
         return tuple(results)
@@ -60,10 +63,15 @@ class PairHeads(nn.Module):
 
 
 def of_tokens(task: Task, states: Tensor) -> Tensor:
-    """[n, l, classes] probabilities of all tokens"""
+    """[n, l, classes] probabilities of all tokens; with a CRF, the outputs of the head"""
     output = task.outputs([states.flatten(0, 1)])
-    probabilities: Tensor = task.loss.read(output).reshape(*states.shape[:2], -1)
-    return probabilities
+    answer: Tensor = output if isinstance(task.loss, Crf) else task.loss.read(output)
+    return answer.reshape(*states.shape[:2], -1)
+
+
+def crf_scores(task: Task) -> dict[str, Tensor]:
+    """The scores of a task's CRF by name, none without one. They are constant outputs of a graph."""
+    return dict(task.loss.named_parameters()) if isinstance(task.loss, Crf) else {}
 
 
 def in_units(task: Task, vectors: list[Tensor]) -> Tensor:

@@ -20,6 +20,7 @@ from weft.foundation.errors import UserError
 from weft.foundation.records import without_nan
 from weft.inference.model import load
 from weft.inference.onnx_engine import HEADS, graph_file
+from weft.losses.crf import Crf
 from weft.runs.model_folder import read_settings, write_settings
 
 OPSET = 20
@@ -81,10 +82,10 @@ def by_reading(source: ExportSource) -> dict[Reading, list[str]]:
 def _require_expressible(source: ExportSource) -> None:
     for name in source.tasks:
         loss = source.config(name).chosen_loss
-        if loss.of_texts:
+        if loss.of_texts and not isinstance(source.task(name).loss, Crf):
             raise UserError(
-                f'--to onnx: the task {name!r} has loss = "{loss.name}", which searches the best labels of a '
-                "whole text, and a graph has no such search; use the model folder as it is, or train with cross-entropy"
+                f'--to onnx: the task {name!r} has loss = {{ use = "{loss.use}" }}, which reads whole texts, and an '
+                'ONNX folder holds no code; use the model folder as it is, or train with loss = "crf"'
             )
 
 
@@ -148,13 +149,15 @@ def seal(folder: Path, settings: dict[str, Any], export: dict[str, Any]) -> None
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress log messages and warnings of the exporter, which are about libraries that are not needed."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Suppress log messages and warnings of the exporter: libraries that are not needed, outputs that are constant."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

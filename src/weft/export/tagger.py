@@ -17,7 +17,7 @@ def refusal(source: ExportSource, name: str) -> str | None:
     """Return why a task with tags is not its family's own token classifier, or None."""
     task, config, family = source.task(name), source.config(name), source.network.body.family
     if task.loss.activation != "softmax":
-        return f'loss = "{config.chosen_loss.name}" does not read outputs by softmax; use the model folder as it is'
+        return f'loss = "{config.chosen_loss.name}" does not read outputs by softmax; {OTHER}'
     if not family.has_plain_tagger:
         return f"the token classifier of {family.title} has other layers; {OTHER}"
     if not isinstance(task.head, Linear):

@@ -189,9 +189,9 @@ class Words:
         """[n] number of words of each row"""
         return torch.bincount(self.rows, minlength=self.count)
 
-    def mean(self, values: Tensor) -> Tensor:
-        """[n] mean over the words of each row, from values [u]; 0 for a row without words"""
-        return values.new_zeros(self.count).index_add(0, self.rows, values) / self.lengths.clamp(min=1)
+    def total(self, values: Tensor) -> Tensor:
+        """[n] sum over the words of each row, from values [u]"""
+        return values.new_zeros(self.count).index_add(0, self.rows, values)
 
     def padded(self, values: Tensor, filling: float) -> Tensor:
         """[n, longest, ...] the values [u, ...] of each row's words, padded"""
@@ -286,5 +286,5 @@ class Window:
         return sum(len(part.rows) for part in self.parts if (part.task, part.micro) == (task, micro))
 
     def count(self, task: str) -> int:
-        """Number of rows of a task in the whole window, which its loss is averaged over."""
+        """Number of rows of a task in the whole window."""
         return sum(len(part.rows) for part in self.parts if part.task == task)

@@ -22,7 +22,7 @@ from weft.run import train_run
 from weft.runs.folder import RunFolder
 from weft.runs.model_folder import model_folder, read_model
 from weft.runs.records import KeptAnswers, RunResult
-from weft.training.loop import TrainListener
+from weft.training.listener import TrainListener
 
 
 def add(

@@ -43,7 +43,7 @@ def compare(
                 f"task {task!r}: the models have different labels, so their answers cannot be compared row by row"
             )
     before = old.datasets(files or shared, split, data_dir)
-    after = _with_data_of(new, old).datasets(files or shared, split, data_dir)
+    after = with_data_of(new, old).datasets(files or shared, split, data_dir)
     for task in shared:
         if not np.array_equal(before[task].targets, after[task].targets):
             raise UserError(f"task {task!r}: the two models read different rows of {before[task].file.source}")
@@ -70,7 +70,7 @@ def require_max_drop(max_drop: float) -> None:
         raise UserError(f"--max-drop {max_drop:g}: expected 0 or a positive number, such as 0.005")
 
 
-def _with_data_of(new: Model, old: Model) -> Model:
+def with_data_of(new: Model, old: Model) -> Model:
     """Return the new model reading the old one's files with the old one's split; masking stays its own."""
     tasks = dict(new.config.tasks)
     for name, task in old.config.tasks.items():

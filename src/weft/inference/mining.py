@@ -31,7 +31,7 @@ from weft.runs.model_folder import model_digest
 
 Mode = Literal["pairs", "neighbours", "negatives"]
 MODES = ("pairs", "neighbours", "negatives")
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

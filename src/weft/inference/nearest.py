@@ -2,9 +2,16 @@
 
 Vectors stay on disk and are read block by block, so memory does not grow with their number. There is no index: every
 query is compared with every candidate.
+
+A score is the cosine similarity in 64-bit floats, rounded to a multiple of 2^-24, the precision of 32 bits; among equal
+scores the earlier candidate is nearer. So the result does not depend on the size of blocks.
+
+Products of 32-bit floats, which are faster, only choose a pool of candidates that is larger than k. Their rounding
+error has a bound, which tells for each query whether the pool is sure to hold its k nearest. The other queries, such
+as those with many equal candidates, are searched again in 64 bits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,13 +27,25 @@ QUERIES = 4096
 """queries at a time"""
 CANDIDATES = 4096
 """candidates at a time"""
+SPARE = 16
+"""candidates in the pool of a query besides the k that it asks for"""
+AGAIN = 512
+"""queries at a time that are searched again in 64 bits"""
+PAIRS = 8192
+"""pairs at a time that are scored in 64 bits"""
+GRID = 2**24
+"""scores are multiples of 1 / GRID, which are exact in 32 bits"""
+NONE = -2.0
+"""stands for the score -inf in a key"""
+LOW = 0xFFFFFFFF
+"""the lower half of a key"""
 
 Hidden = Callable[[range], tuple[Rows, Rows]]
 """queries -> (place of a query in the range, candidate) of every pair that is left out"""
 
 
 class VectorFile:
-    """Vectors [n, width] in an .npy file of 32-bit floats. Blocks are read, not mapped, and scaled to unit length."""
+    """Vectors [n, width] in an .npy file of 32-bit floats. Blocks are read, not mapped."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -49,12 +68,13 @@ class VectorFile:
         return int(self.rows)
 
     def unit(self, start: int, stop: int) -> Tensor:
-        """Return the vectors of some rows with length 1; zero for a vector without a direction (zero or NaN)."""
+        """Return the vectors of some rows with length 1, in 64 bits; zero for a vector without a direction (zero or
+        not finite)."""
         count = (min(stop, self.rows) - start) * self.width
         values = np.fromfile(self.path, "<f4", count, offset=self._start + 4 * start * self.width)
-        block = torch.from_numpy(values.reshape(-1, self.width))
+        block = torch.from_numpy(values.reshape(-1, self.width)).double()
         norms = block.norm(dim=1, keepdim=True)
-        return torch.where(norms > 0, block / norms, 0.0)
+        return torch.where((norms > 0) & torch.isfinite(norms), block / norms, 0.0)
 
 
 @dataclass(frozen=True)
@@ -83,33 +103,102 @@ class Limits:
 
 def nearest(queries: VectorFile, rows: range, candidates: VectorFile, k: int, limits: Limits) -> Neighbours:
     """Return the k nearest candidates of a range of queries. Candidates without a direction are never found."""
-    asked = queries.unit(rows.start, rows.stop)
-    scores = torch.full((len(rows), k), -torch.inf)
-    found = torch.zeros((len(rows), k), dtype=torch.int64)
-    at, hidden = limits.hidden(rows) if limits.hidden else (np.empty(0, np.int64), np.empty(0, np.int64))
-    most = None if limits.at_most is None else torch.from_numpy(limits.at_most[rows.start : rows.stop, None])
-    for start in range(0, len(candidates), CANDIDATES):
-        block = candidates.unit(start, start + CANDIDATES)
-        cosines = asked @ block.T
-        here = (hidden >= start) & (hidden < start + len(block))
-        cosines[torch.from_numpy(at[here]), torch.from_numpy(hidden[here] - start)] = -torch.inf
+    search = _Search(queries, rows, candidates, limits)
+    rough, pool = search.pool(k + SPARE)
+    keys = _keys(search.scores(pool, torch.isfinite(rough)), pool).topk(k, dim=1).values
+    edge = _scores(keys)[:, -1].clamp(min=limits.at_least)
+    # what is not in the pool has at most the pool's last score; nothing is outside of a pool with empty places
+    unsure = torch.isfinite(rough[:, -1]) & (rough[:, -1] + search.error >= edge)
+    for places in unsure.nonzero()[:, 0].split(AGAIN):
+        keys[places] = search.again(places, k)
+    scores = _scores(keys)
+    return Neighbours((LOW - (keys & LOW)).numpy(), scores.where(scores >= limits.at_least, -torch.inf).numpy())
+
+
+class _Search:
+    """Compares a range of queries with all candidates."""
+
+    def __init__(self, queries: VectorFile, rows: range, candidates: VectorFile, limits: Limits) -> None:
+        self.asked = queries.unit(rows.start, rows.stop)
+        self.candidates = candidates
+        self.error = (queries.width + 8) * 2.0**-24
+        """bound on the difference between a product in 32 bits and a score: the sum of `width` products, the rounding
+        of both vectors and of the score"""
+        self.usable = limits.usable
+        nothing = np.empty(0, np.int64)
+        self.at, self.hidden = limits.hidden(rows) if limits.hidden else (nothing, nothing)
+        most = np.inf if limits.at_most is None else limits.at_most[rows.start : rows.stop]
+        self.most = torch.as_tensor(most, dtype=torch.float32).expand(len(rows))
+
+    def pool(self, size: int) -> tuple[Tensor, Tensor]:
+        """[n, size] similarities in 32 bits and numbers of the nearest candidates; -inf for an empty place."""
+        asked, places = self.asked.float(), torch.arange(len(self.asked))
+        scores = torch.full((len(asked), size), -torch.inf)
+        found = torch.zeros((len(asked), size), dtype=torch.int64)
+        for start, block in self._blocks():
+            cosines = asked @ block.float().T
+            self._exclude(cosines, places, start, block, self.error)
+            best = cosines.topk(min(size, len(block)), dim=1)
+            together, numbers = torch.cat([scores, best.values], 1), torch.cat([found, best.indices + start], 1)
+            scores, order = together.topk(size, dim=1)
+            found = numbers.gather(1, order)
+        return scores, found
+
+    def scores(self, pool: Tensor, taken: Tensor) -> Tensor:
+        """[n, size] scores of the candidates in a pool; -inf for an empty place or a score that is too high."""
+        scores = torch.full(pool.shape, -torch.inf)
+        for start, block in self._blocks():
+            here = taken & (pool >= start) & (pool < start + len(block))
+            for at, place in (pairs.T for pairs in here.nonzero().split(PAIRS)):
+                scores[at, place] = _rounded((self.asked[at] * block[pool[at, place] - start]).sum(dim=1))
+        return scores.masked_fill(scores > self.most[:, None], -torch.inf)
+
+    def again(self, places: Tensor, k: int) -> Tensor:
+        """[n, k] keys of the nearest candidates of some queries, from the scores of all candidates."""
+        keys = _keys(torch.full((len(places), k), -torch.inf), torch.zeros(1, dtype=torch.int64))
+        for start, block in self._blocks():
+            cosines = _rounded(self.asked[places] @ block.T)
+            self._exclude(cosines, places, start, block, 0.0)
+            own = _keys(cosines, torch.arange(start, start + len(block)))
+            keys = torch.cat([keys, own.topk(min(k, len(block)), dim=1).values], 1).topk(k, dim=1).values
+        return keys
+
+    def _blocks(self) -> Iterator[tuple[int, Tensor]]:
+        for start in range(0, len(self.candidates), CANDIDATES):
+            yield start, self.candidates.unit(start, start + CANDIDATES)
+
+    def _exclude(self, cosines: Tensor, places: Tensor, start: int, block: Tensor, error: float) -> None:
+        """Set similarities [n, block] of the queries in `places` to -inf where a candidate does not count."""
+        here = (self.hidden >= start) & (self.hidden < start + len(block))
+        line = torch.full((len(self.asked),), -1).index_copy(0, places, torch.arange(len(places)))
+        lines, columns = line[torch.from_numpy(self.at[here])], torch.from_numpy(self.hidden[here] - start)
+        cosines[lines[lines >= 0], columns[lines >= 0]] = -torch.inf
         cosines[:, ~block.any(dim=1)] = -torch.inf
-        if limits.usable is not None:
-            cosines[:, torch.from_numpy(~limits.usable[start : start + len(block)])] = -torch.inf
-        if most is not None:
-            cosines.masked_fill_(cosines > most, -torch.inf)
-        best = cosines.topk(min(k, len(block)), dim=1)
-        # earlier candidates come first, and a stable sort keeps them first among equals
-        together, numbers = torch.cat([scores, best.values], 1), torch.cat([found, best.indices + start], 1)
-        order = together.argsort(dim=1, descending=True, stable=True)[:, :k]
-        scores, found = together.gather(1, order), numbers.gather(1, order)
-    scores[scores < limits.at_least] = -torch.inf
-    scores[~asked.any(dim=1)] = -torch.inf
-    return Neighbours(found.numpy(), scores.numpy())
+        cosines[~self.asked[places].any(dim=1)] = -torch.inf
+        if self.usable is not None:
+            cosines[:, torch.from_numpy(~self.usable[start : start + len(block)])] = -torch.inf
+        if torch.isfinite(self.most).any():
+            cosines.masked_fill_(cosines > self.most[places, None] + error, -torch.inf)
+
+
+def _rounded(cosines: Tensor) -> Tensor:
+    """Scores from similarities of 64 bits."""
+    return ((cosines * GRID).round() / GRID).float()
+
+
+def _keys(scores: Tensor, rows: Tensor) -> Tensor:
+    """Whole numbers in the order of the scores, for equal scores in the reverse order of the rows."""
+    return ((scores.clamp(min=NONE) * GRID).long() << 32) | (LOW - rows)
+
+
+def _scores(keys: Tensor) -> Tensor:
+    """The scores of keys."""
+    scores = (keys >> 32).float() / GRID
+    return scores.where(scores > NONE, -torch.inf)
 
 
 def similarities(first: VectorFile, second: VectorFile, rows: range) -> NDArray[np.float32]:
-    """[n] cosine similarity of the same rows of two files"""
+    """[n] score of the same rows of two files"""
     one, two = (file.unit(rows.start, rows.stop) for file in (first, second))
-    found: NDArray[np.float32] = (one * two).sum(dim=1).numpy()
+    found: NDArray[np.float32] = _rounded((one * two).sum(dim=1)).numpy()
     return found

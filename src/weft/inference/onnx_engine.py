@@ -2,9 +2,12 @@
 
 The inputs of READING.onnx are `input_ids`, `attention_mask` and `token_type_ids`, all `[n, l]`. Its outputs for each
 task of that reading are `TASK.vector` [n, width] and `TASK`: [n, classes] probabilities, or [n] numbers in the label's
-units. For labels of words, `TASK` is [n, l, classes] probabilities of all tokens, and there is no vector. A bi
-reading encodes its two texts separately, so bi.onnx outputs only vectors. bi-heads.onnx computes `TASK`
-from `TASK.first` and `TASK.second`, for all tasks at once.
+units. For labels of words, `TASK` is [n, l, classes] probabilities of all tokens, and there is no vector. With a CRF,
+it is the emissions of all tokens; the constants `TASK.transitions` [classes, classes], `TASK.first` and `TASK.last`
+[classes] are the scores with which the engine searches for the best tags of the words.
+
+A bi reading encodes its two texts separately, so bi.onnx outputs only vectors. bi-heads.onnx computes `TASK` from
+`TASK.first` and `TASK.second`, for all tasks at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +23,14 @@ from weft.foundation.errors import UserError
 from weft.inference.engine import Engine
 from weft.inference.joint import Ask, AskedRows, Places, Values, lay_out, share_out
 from weft.inference.passes import by_length, without_repeats
-from weft.inference.words import most_probable, no_vector, word_answers
+from weft.inference.words import Read, most_probable, no_vector, word_answers
 from weft.kinds.labels import Labels
 from weft.kinds.tags import objects
+from weft.losses.crf import Crf
 
 Floats = NDArray[np.float32]
 HEADS = "bi-heads"
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 TOKENS = 1024
 """tokens per pass: larger padded batches are not faster, and batches of this size fit in the CPU cache"""
 
@@ -50,11 +55,26 @@ class OnnxEngine(Engine):
         outputs = {output.name for session in self.sessions.values() for output in session.get_outputs()}
         self.of_words = {task for task in readings if f"{task}.vector" not in outputs}
         """tasks with labels of words"""
+        self.read_words: dict[str, Read] = {
+            task: self._crf(task).read_words if f"{task}.transitions" in outputs else most_probable
+            for task in self.of_words
+        }
+
+    @torch.no_grad()
+    def _crf(self, task: str) -> Crf:
+        """Return the CRF whose scores are constants of the graph."""
+        crf = Crf(len(self.labels[task].names)).requires_grad_(False)
+        own = dict(crf.named_parameters())
+        nothing = {name: np.ones((1, 2), np.int64) for name in INPUTS}
+        found = _run(self.sessions[self.readings[task]], [f"{task}.{name}" for name in own], nothing)
+        for parameter, values in zip(own.values(), found, strict=True):
+            parameter.copy_(torch.from_numpy(np.array(values)))
+        return crf
 
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
         sequences = [row[side] for side in range(len(rows[0])) for row in rows]
         if task in self.of_words:
-            return _of_words(sequences, self._encode(task, task, sequences))
+            return _of_words(sequences, self._encode(task, task, sequences), self.read_words[task])
         if self.readings[task] == "bi":
             values = self._compare(task, *np.split(self.vectors(task, sequences), 2))
         else:
@@ -86,7 +106,7 @@ class OnnxEngine(Engine):
 
         def answer(task: str, where: Places, rows: AskedRows) -> Values:
             if task in self.of_words:
-                return _of_words([row[0] for row in rows], found[task][where[:, 0]])
+                return _of_words([row[0] for row in rows], found[task][where[:, 0]], self.read_words[task])
             if reading == "bi":
                 values = self._compare(task, *(found[f"{task}.vector"][side] for side in where.T))
             else:
@@ -124,15 +144,15 @@ def _joined(values: Sequence[Floats]) -> Any:
     return objects([row for part in values for row in part])
 
 
-def _of_words(rows: Sequence[TokenSequence], outputs: Any) -> NDArray[np.float64]:
-    """Return predictions for words, from the probabilities [l, classes] of all tokens of each row."""
-    return word_answers(rows, [torch.from_numpy(np.array(own)) for own in outputs], most_probable)
+def _of_words(rows: Sequence[TokenSequence], outputs: Any, read: Read) -> NDArray[np.float64]:
+    """Return predictions for words, from the outputs [l, classes] of all tokens of each row."""
+    return word_answers(rows, [torch.from_numpy(np.array(own)) for own in outputs], read)
 
 
 def pad(sequences: Sequence[TokenSequence]) -> dict[str, NDArray[np.int64]]:
     """Return the inputs of a graph, padded with 0 to `[n, longest]`."""
     shape = len(sequences), max(len(sequence.ids) for sequence in sequences)
-    inputs = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    inputs = {name: np.zeros(shape, np.int64) for name in INPUTS}
     for row, sequence in enumerate(sequences):
         assert sequence.windows == 1, "tasks with windows are not exported"
         length = len(sequence.ids)

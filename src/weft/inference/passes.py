@@ -134,7 +134,7 @@ class Scored:
     predictions: NDArray[np.float64]
     """[n, classes] probabilities or [n] numbers, on the training scale"""
     loss: float
-    """mean over rows, without the regularization term"""
+    """mean over rows, or words if they have labels, without the regularization term"""
     plane: Plane | None
     """2D projection of the rows' vectors; for a bi reading, of the absolute difference |u - v|; None for words"""
 
@@ -153,12 +153,14 @@ class _Scorer:
         self.points = np.empty(0)
         self.axes: Axes | None = None
         self.loss = 0.0
+        self.units = 0
 
     def add(self, rows: Rows, sides: list[Tensor]) -> None:
         """Add some rows of the data set, given one tensor [n, width] of row vectors, or two for a bi reading."""
         output = self.task.outputs(sides)
         target = torch.from_numpy(self.dataset.targets[rows]).to(output.device)
         self.loss += float(self.task.losses_apart(output, target).double().sum())
+        self.units += len(rows)
         read = pair_vectors(sides) if self.kind.ranks else self.task.loss.read(output).double().cpu().numpy()
         vectors = (sides[0] if len(sides) == 1 else (sides[0] - sides[1]).abs()).cpu().numpy()
         if self.axes is None:
@@ -179,6 +181,7 @@ class _Scorer:
         seen = [own[text.words[:, 2] >= 0] for own, text in pairs if text.words is not None]
         target = torch.from_numpy(np.concatenate(seen)).to(output.device)
         self.loss += float(self.task.losses(output, target, words).double().sum())
+        self.units += len(target)
         if not len(self.predictions):
             self.predictions = np.empty(len(self.dataset), dtype=object)
         self.predictions[rows] = placed(texts, self.task.read_words(output, words), words)
@@ -188,7 +191,7 @@ class _Scorer:
         predictions = self.predictions
         if self.kind.ranks:
             predictions = self.kind.ranked(predictions[:, 0], predictions[:, 1], self.dataset.targets)
-        return Scored(predictions, self.loss / len(self.dataset), plane)
+        return Scored(predictions, self.loss / max(1, self.units), plane)
 
 
 @torch.no_grad()

@@ -50,12 +50,12 @@ class Loss(nn.Module, ABC):
         """Convert outputs to predictions: [n, classes] probabilities, or [n] numbers for a regression."""
 
     def by_row(self, output: Tensor, target: Tensor, words: Words, weights: Tensor | None) -> Tensor:
-        """Outputs [u, k] and targets [u] of words -> [n] mean loss of each row's words.
+        """Outputs [u, k] and targets [u] of words -> [n] sum of the losses of each row's words.
 
         `weights` [k] are factors on the loss of a word by its class.
         """
         losses: Tensor = self(output, target)
-        return words.mean(losses if weights is None else losses * weights[target])
+        return words.total(losses if weights is None else losses * weights[target])
 
     def read_words(self, output: Tensor, words: Words) -> Tensor:  # noqa: ARG002
         """Convert outputs [u, k] of words to [u, 2]: the number of the predicted class, and its probability."""

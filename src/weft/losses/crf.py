@@ -12,13 +12,13 @@ from weft.nn.heads.base import Bounds
 
 
 class Crf(Loss):
-    """`-log p(y) / words` with `p(y) = exp s(y) / sum_z exp s(z)`,
+    """`-log p(y)` with `p(y) = exp s(y) / sum_z exp s(z)`,
     `s(y) = a[y_1] + sum_t o_t[y_t] + sum_t T[y_t, y_t+1] + b[y_last]`.
 
     Lafferty, McCallum and Pereira, "Conditional Random Fields", 2001. The outputs `o` of the head are the emissions.
     The scores `T` of transitions, `a` of the first and `b` of the last tag are parameters of the loss and start at 0,
-    where the loss equals cross-entropy. The forward algorithm computes the sum over all tags of a text. Dividing by
-    the number of words gives the loss the scale of cross-entropy.
+    where the loss of a text is the sum of its words' cross-entropies. The forward algorithm computes the sum over all
+    tags of a text.
 
     Predictions are the best tags of a text (Viterbi); the probability of each is its marginal (forward-backward).
     `read`, which regularizers and output penalties compare, is the softmax of the emissions.
@@ -45,7 +45,7 @@ class Crf(Loss):
         assert weights is None, "class weights are rejected for a loss of whole texts"
         emissions, tags = words.padded(output, 0.0), words.padded(target, 0)
         likelihood = self._score(emissions, tags, words) - self._log_total(emissions, words)
-        return torch.where(words.lengths > 0, -likelihood / words.lengths.clamp(min=1), 0.0)
+        return torch.where(words.lengths > 0, -likelihood, 0.0)
 
     def _score(self, emissions: Tensor, tags: Tensor, words: Words) -> Tensor:
         """[n] the score of the given tags"""

@@ -1,6 +1,7 @@
 """All objects of a run, built but not yet trained."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,6 +55,8 @@ class Assembly:
     step: Step
     untrained: list[str]
     """tasks that are evaluated but get no batch"""
+    dev_sample: dict[str, Dataset]
+    """dev rows of each task that evaluations during training score"""
     notes: list[str]
     """what the user should know before trusting the scores"""
 
@@ -61,6 +64,11 @@ class Assembly:
     def lessons(self) -> dict[str, TeacherPredictions]:
         """Predictions of the teachers of each task that has any."""
         return {name: task.lesson for name, task in self.data.items() if task.lesson is not None}
+
+    @property
+    def samples_dev(self) -> bool:
+        """Whether evaluations during training score fewer than all dev rows."""
+        return any(len(rows) < len(self.data[name].dev) for name, rows in self.dev_sample.items())
 
     @property
     def rates(self) -> Rates:
@@ -76,7 +84,8 @@ class Assembly:
     def train_sample(self) -> dict[str, Dataset]:
         """Sample of train rows that every evaluation scores in addition to the dev rows."""
         rows = self.recipe.log.train_rows
-        return {name: task.train.sample(rows, self.recipe.seed) for name, task in self.data.items()} if rows else {}
+        # copies: what is stored of the rows that are scored is not what is stored of those that are trained
+        return {n: copy(task.train).sample(rows, self.recipe.seed) for n, task in self.data.items()} if rows else {}
 
 
 def learning_rates(recipe: Recipe, plan: Plan) -> Rates:

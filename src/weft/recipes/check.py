@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from weft.bodies.linear import multiply
 from weft.data.dataset import Dataset
 from weft.data.remarks import WARNING
 from weft.data.sources import find_sources
-from weft.foundation.values import Part, Window
+from weft.foundation.values import Window
 from weft.recipes.assembly import Assembly, TaskData, learning_rates
+from weft.recipes.costs import BodyTokens, count_tokens, passes_of
 from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
@@ -101,8 +103,8 @@ def examine(made: Assembly) -> Findings:
     splits = [
         facts(dataset, split) for task in data.values() for split, dataset in (("train", task.train), ("dev", task.dev))
     ]
-    tokens = BodyTokens.of(made)
-    scored = _scored_sets(made)
+    tokens = BodyTokens.of(data, made.step)
+    scored = [made.dev_sample, made.train_sample()]
     frozen = made.frozen_outputs(scored)
     return Findings(
         splits=splits,
@@ -112,8 +114,8 @@ def examine(made: Assembly) -> Findings:
             *describe_plan(made.recipe, plan, {name: len(task.fed) for name, task in data.items()}),
         ],
         seconds=estimate_seconds(made, tokens, frozen),
-        evaluations=len(plan.evaluations),
-        scoring=estimate_scoring(made, scored, frozen),
+        evaluations=len(plan.evaluations) + made.samples_dev,
+        scoring=_estimate_evaluations(made, scored, frozen),
         parameters=sum(p.numel() for p in network.parameters()),
         trained=sum(p.numel() for p in trained_parameters(made).values()),
         gigabytes=estimate_memory(made, tokens) / 1e9,
@@ -121,31 +123,6 @@ def examine(made: Assembly) -> Findings:
         layouts=describe_layouts(data),
         cuts=[said for task in data.values() if (said := describe_cuts(task.train, network.body.shape.positions))],
     )
-
-
-@dataclass(frozen=True)
-class BodyTokens:
-    """Counts the tokens that go through the body, for estimates."""
-
-    per_row: dict[str, float]
-    """mean number of tokens per train row of each task"""
-    apart: bool
-    """whether every task has a pass of its own, for per-task gradients"""
-
-    @staticmethod
-    def of(made: Assembly) -> "BodyTokens":
-        per_row = {name: float(task.train.token_counts().mean()) for name, task in made.data.items()}
-        return BodyTokens(per_row, made.step.methods.keep_apart)
-
-    def of_parts(self, parts: Sequence[Part]) -> float:
-        """Expected tokens of some parts; a row that several tasks of a source ask about counts once."""
-        together: dict[tuple[int, str], list[Part]] = {}
-        for part in parts:
-            together.setdefault((part.micro, part.task if self.apart else part.source), []).append(part)
-        return sum(
-            len(np.unique(np.concatenate([part.places for part in own]))) * self.per_row[own[0].task]
-            for own in together.values()
-        )
 
 
 def describe_sources(train: dict[str, Dataset]) -> list[str]:
@@ -164,9 +141,19 @@ def describe_layouts(data: dict[str, TaskData]) -> list[str]:
     return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
 
 
-def _scored_sets(made: Assembly) -> list[dict[str, Dataset]]:
-    """Rows that every evaluation of a run scores."""
-    return [{name: task.dev for name, task in made.data.items()}, made.train_sample()]
+def _estimate_evaluations(made: Assembly, scored: Sequence[Mapping[str, Dataset]], frozen: FrozenOutputs) -> float:
+    """Estimate the seconds of all evaluations of a run; rows with stored outputs do not go through the frozen layers.
+
+    The final evaluation on all dev rows computes everything.
+    """
+    tokens = 0.0
+    for step in made.plan.evaluations:
+        phase = made.plan.phase(max(step - 1, 0))
+        for source in (source for datasets in scored for source in find_sources(datasets)):
+            share = max(frozen.share(phase, dataset) for dataset in source.datasets.values())
+            tokens += share * source.token_counts().sum()
+    final = [{name: task.dev for name, task in made.data.items()}, scored[1]] if made.samples_dev else []
+    return _seconds(made.network, tokens) + estimate_scoring(made.network, final)
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
@@ -234,39 +221,24 @@ def trained_parameters(made: Assembly) -> dict[str, nn.Parameter]:
 def estimate_seconds(made: Assembly, tokens: BodyTokens, frozen: FrozenOutputs) -> float:
     """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows.
 
-    A token is multiplied by the weights of the layers in the forward pass, for the gradient of the states if layers or
-    adapters train, and for the gradient of the weights if the layers train. Stored outputs are computed once.
+    Stored outputs of frozen layers are computed once.
     """
-    network, plan, trained = made.network, made.plan, trained_parameters(made)
-    products = 1 + any(name.startswith(("body.", "adapter")) for name in trained)
-    products += any(name.startswith("body.") for name in trained)
-    sample = [plan.window(int(step)) for step in np.linspace(0, plan.steps - 1, min(20, plan.steps))]
-    per_step = np.mean([_tokens_run(window, made, tokens, frozen) for window in sample])
-    total = products * per_step * plan.steps + frozen.tokens
-    return float(2 * layer_weights(network) * total / (PAYS * multiply_rate(network.body.shape.width)))
+    passes = [passes_of(made.network, mode) for mode in made.recipe.modes()]
+
+    def share(phase: int, task: str) -> float:
+        return frozen.share(phase, made.data[task].fed)
+
+    return _seconds(made.network, tokens.of_training(made.plan, passes, share) + frozen.tokens)
 
 
-def _tokens_run(window: Window, made: Assembly, tokens: BodyTokens, frozen: FrozenOutputs) -> float:
-    """Tokens of a window that go through all layers, or as many as are equal to them in work."""
-    phase = made.plan.phase(window.step)
-    shares = {task: frozen.share(phase, made.data[task].fed) for task in window.tasks}
-    return sum(
-        share * tokens.of_parts([part for part in window.parts if shares[part.task] == share])
-        for share in set(shares.values())
-    )
+def estimate_scoring(network: Network, splits: Sequence[Mapping[str, Dataset]]) -> float:
+    """Estimate the seconds of one evaluation: a forward pass over all rows."""
+    return _seconds(network, sum(count_tokens(datasets) for datasets in splits))
 
 
-def estimate_scoring(made: Assembly, splits: Sequence[Mapping[str, Dataset]], frozen: FrozenOutputs) -> float:
-    """Estimate the seconds of all evaluations: in each, a forward pass over all rows whose outputs are not stored."""
-    network, plan = made.network, made.plan
-    sources = [(source, source.token_counts().sum()) for datasets in splits for source in find_sources(datasets)]
-    phases = [plan.phase(max(step - 1, 0)) for step in plan.evaluations]
-    total = sum(
-        count * max(frozen.share(phase, own) for own in source.datasets.values())
-        for phase in phases
-        for source, count in sources
-    )
-    return float(2 * layer_weights(network) * total / (PAYS * multiply_rate(network.body.shape.width)))
+def _seconds(network: Network, tokens: float) -> float:
+    """Estimate the seconds of a forward pass over tokens."""
+    return float(2 * layer_weights(network) * tokens / (PAYS * multiply_rate(network.body.shape.width)))
 
 
 def layer_weights(network: Network) -> int:
@@ -303,9 +275,9 @@ def _times(evaluations: int) -> str:
 @cache
 def multiply_rate(width: int) -> float:
     """Floating-point operations per second of the matrix multiply that dominates a step; measured once."""
-    a, b = torch.randn(1024, width), torch.randn(width, 4 * width)
+    states, weight = torch.randn(1024, width), torch.randn(4 * width, width)
     end, fastest = time.perf_counter() + 0.2, float("inf")
     while (start := time.perf_counter()) < end:
-        a @ b
+        multiply(states, weight)
         fastest = min(fastest, time.perf_counter() - start)  # slower rounds measure other load on the machine
     return 2 * 1024 * width * 4 * width / fastest

@@ -99,6 +99,7 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
     `warmup` is the number of warm-up steps after scaling by the budget.
     """
     found = []
+    fields = type(recipe).model_fields
     scored = len([step for step in plan.evaluations if step > 0])
     if recipe.patience is not None and budget:
         found.append("patience: has no effect with --budget, which evaluates only at the end of the run")
@@ -107,8 +108,9 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
             f"patience: has no effect, because {recipe.patience} evaluations without improvement cannot occur "
             f"before the end of a run with {scored}"
         )
+    if recipe.dev_sample != fields["dev_sample"].default and budget:
+        found.append("dev_sample: has no effect with --budget, which evaluates only at the end, on all dev rows")
     found += _warmup(recipe, plan, warmup)
-    fields = type(recipe).model_fields
     for key, is_set in (
         ("schedule", recipe.schedule != fields["schedule"].default),
         ("trainable", recipe.trainable != (FrozenConfig() if recipe.adapter else fields["trainable"].default)),

@@ -4,7 +4,7 @@ import copy
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -41,9 +41,9 @@ class Recipe(ModelConfig):
 
     model_config = ConfigDict(extra="forbid")
     written = tuple(
-        "name body layers code seed epochs max_length dropout body_dropout segments patience dev_rows calibrate "
-        "trackers adapter tasks schedule trainable phases weighting surgery penalties optimizer distill average "
-        "cache checkpoint log".split()
+        "name body layers code seed epochs max_length dropout body_dropout segments patience dev_rows dev_sample "
+        "calibrate trackers adapter tasks schedule trainable phases weighting surgery penalties optimizer distill "
+        "average cache checkpoint log".split()
     )
     epochs: int = Field(ge=1)
     """Total number of epochs, as the schedule defines an epoch."""
@@ -51,6 +51,10 @@ class Recipe(ModelConfig):
     """Stop after N evaluations without a better dev score. Defaults to no early stopping."""
     dev_rows: int | None = Field(default=None, ge=2)
     """Evaluate on at most N dev rows per task, the same rows for every seed. Defaults to all rows."""
+    dev_sample: Literal["auto", "all"] | Annotated[int, Field(ge=2, strict=True)] = "auto"
+    """Dev rows per task that evaluations during training score, the same rows for every seed: `"auto"`, `"all"` or a
+    number. `"auto"` keeps the evaluations within about 5 % of the training time, with at least 500 rows per task. The
+    sample selects the best epoch; the final scores are those of all dev rows."""
     trackers: tuple[TrackerConfig, ...] = ()
     """Trackers that the log is also sent to: tensorboard, mlflow."""
     schedule: ScheduleConfig = BatchRoundRobinConfig()

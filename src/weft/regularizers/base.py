@@ -47,5 +47,5 @@ class Divergence:
         return self.kind.divergence(self.read(one), self.read(two))
 
     def of(self, words: Words | None) -> Callable[[Tensor, Tensor], Tensor]:
-        """Return the divergence of the rows of a batch: for labels of words, the mean over each row's words."""
-        return self if words is None else lambda one, two: words.mean(self(one, two))
+        """Return the divergence of the rows of a batch: for labels of words, the sum over each row's words."""
+        return self if words is None else lambda one, two: words.total(self(one, two))

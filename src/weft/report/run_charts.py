@@ -96,9 +96,9 @@ def _line(curve: Curve, view: str, unit: tuple[float, str], label: str, colour: 
 
 def _best(run: Run, view: str, unit: tuple[float, str]) -> list[Rule]:
     """Mark the best checkpoint."""
-    if run.best is None:
+    if run.selected is None:
         return []
-    return [Rule(x=run.best.step if view == "step" else run.best.seconds / unit[0], label="best")]
+    return [Rule(x=run.selected.step if view == "step" else run.selected.seconds / unit[0], label="best")]
 
 
 def sharing_charts(run: Run) -> list[Chart]:

@@ -62,6 +62,12 @@ def notes(run: Run) -> list[str]:
             f"Not trained in this run: {', '.join(untrained)}. They count in the overall score, but the best epoch was "
             f"selected by {', '.join(trained)} only."
         )
+    if run.result is not None and run.result.selected_on:
+        counts = ", ".join(f"{rows:,} of {name}" for name, rows in run.result.selected_on.items())
+        found.append(
+            f"The best epoch was selected, and the curves and the scores of untrained heads were measured, on a fixed "
+            f"sample of the dev rows ({counts}). All other dev scores are those of the best model on all dev rows."
+        )
     small = [f"{name} ({len(task.targets)})" for name, task in run.tasks.items() if len(task.targets) < 200]
     if small:
         found.append(f"Few dev rows: {', '.join(small)}. Differences smaller than the intervals are not significant.")

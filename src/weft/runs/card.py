@@ -133,8 +133,14 @@ def _scores(
         + "\n".join(f"- {line}" for line in explained)
         + untrained
         + "\n\nIntervals are of 1,000 bootstrap resamples of the dev rows. The scores are of the epoch that "
-        "scored best on these same rows, so they are a little optimistic.\n"
+        f"scored best on {_selecting_rows(evaluation)}, so they are a little optimistic.\n"
     )
+
+
+def _selecting_rows(evaluation: Evaluation) -> str:
+    """The rows that selected the epoch."""
+    counts = ", ".join(f"{rows:,} of {task}" for task, rows in evaluation.selected_on.items())
+    return f"a sample of these rows ({counts})" if counts else "these same rows"
 
 
 def _thresholds(evaluation: Evaluation, dev: Mapping[str, Dataset], temperatures: Mapping[str, float]) -> str:

@@ -67,6 +67,11 @@ class RunPaths:
         return self.folder / "pruned.json"
 
     @property
+    def reused(self) -> Path:
+        """record of the run that this one is a copy of"""
+        return self.folder / "reused.json"
+
+    @property
     def bias(self) -> Path:
         """result of `weft probe`"""
         return self.folder / "bias.json"

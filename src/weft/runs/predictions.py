@@ -1,6 +1,7 @@
 """Predictions for the dev rows: predictions/TASK.parquet."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ ROWS_AT_ONCE = 8192
 """Rows of one write, to bound memory."""
 
 
-def save_predictions(evaluation: Evaluation, datasets: dict[str, Dataset], folder: Path) -> None:
+def save_predictions(evaluation: Evaluation, datasets: Mapping[str, Dataset], folder: Path) -> None:
     """Write TASK.parquet for each task: texts, label, prediction and 2-D PCA of the embedding of every dev row."""
     for name, dataset in datasets.items():
         predictions, plane = evaluation.predictions[name], evaluation.planes.get(name)

@@ -25,8 +25,10 @@ from weft.runs.folder import RunPaths
 from weft.runs.records import (
     ConflictsRecord,
     EvaluationRecord,
+    FinalRecord,
     RunEnvironment,
     RunResult,
+    ScoresRecord,
     StepRecord,
     read_environment,
     read_log,
@@ -119,6 +121,9 @@ class Run:
     """None for a run that has not ended"""
     steps: list[StepRecord]
     evaluations: list[EvaluationRecord]
+    """evaluations during training, which may score a sample of the dev rows"""
+    final: FinalRecord | None
+    """evaluation of the best model on all dev rows; None if all evaluations scored all rows"""
     conflicts: list[ConflictsRecord]
     tasks: dict[str, TaskRun]
     """tasks with predictions; empty for a run that stopped before its first evaluation"""
@@ -130,8 +135,13 @@ class Run:
         return list(self.recipe["tasks"])
 
     @property
-    def best(self) -> EvaluationRecord | None:
-        """evaluation of the best checkpoint"""
+    def best(self) -> ScoresRecord | None:
+        """scores of the best checkpoint: the final ones, on all dev rows, as soon as there are any"""
+        return self.final or self.selected
+
+    @property
+    def selected(self) -> EvaluationRecord | None:
+        """evaluation during training that selected the best checkpoint"""
         kept = [record for record in self.evaluations if record.best]
         return kept[-1] if kept else None
 
@@ -228,6 +238,7 @@ def read_run(folder: Path, label: str | None = None) -> Run:
         result=read_result(paths.result) if paths.has_ended else None,
         steps=[record for record in records if isinstance(record, StepRecord)],
         evaluations=[record for record in records if isinstance(record, EvaluationRecord)],
+        final=next((record for record in records if isinstance(record, FinalRecord)), None),
         conflicts=[record for record in records if isinstance(record, ConflictsRecord)],
         tasks=tasks,
         bias=_json(paths.bias),

@@ -68,10 +68,9 @@ class ThresholdsRecord(JsonRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationRecord(LogRecord):
-    """Scores after a step; step 0 scores the untrained heads."""
+class ScoresRecord(LogRecord):
+    """Scores after a step."""
 
-    event = "evaluation"
     epoch: int
     dev: TaskScores
     overall: Number
@@ -97,6 +96,24 @@ class EvaluationRecord(LogRecord):
 
     def train_score(self, task: str, metric: str) -> Number:
         return (self.train or {}).get(task, {}).get(metric)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRecord(ScoresRecord):
+    """Scores after a step, on all dev rows or on a sample of them; step 0 scores the untrained heads."""
+
+    event = "evaluation"
+    sample: bool = field(default=False, metadata=IF_ANY)
+    """whether the dev scores are those of a sample of the dev rows"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalRecord(ScoresRecord):
+    """Scores of the best model on all dev rows, after the last step of a run whose evaluations score a sample."""
+
+    event = "final"
+    selected_on: Mapping[str, int]
+    """task -> dev rows of the sample that selected the best epoch"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +159,16 @@ class RunResult(JsonRecord):
     selection: Number = None
     untrained: tuple[str, ...] = ()
     """tasks that were evaluated but got no batch"""
+    selected_on: Mapping[str, int] = field(default_factory=dict, metadata=IF_ANY)
+    """task -> dev rows of the sample that selected the best epoch; empty if all rows did"""
     thresholds: Mapping[str, ThresholdsRecord] = field(default_factory=dict, metadata=IF_ANY)
     """task -> thresholds, for tasks that tune them"""
     warnings: tuple[str, ...] = ()
     before: UntrainedScores | None = None
     """scores before training; None for a run with a budget, which is evaluated only at its end"""
     seconds: float
+    cpu_seconds: float | None = None
+    """CPU time of training and evaluation, over all threads of the process; None in the results of older runs"""
     tokens: int
     parameters: int
     peak_memory: int
@@ -178,7 +199,8 @@ class RunEnvironment(JsonRecord):
     processes: int = field(default=0, metadata=IF_ANY)
 
 
-_LINES: dict[str, type[LogRecord]] = {kind.event: kind for kind in (StepRecord, EvaluationRecord, ConflictsRecord)}
+_KINDS = (StepRecord, EvaluationRecord, FinalRecord, ConflictsRecord)
+_LINES: dict[str, type[LogRecord]] = {kind.event: kind for kind in _KINDS}
 
 
 def log_record(content: Mapping[str, Any], where: str) -> LogRecord | None:

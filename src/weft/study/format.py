@@ -52,6 +52,9 @@ class Arm(Config):
     """Factor by which the budget is multiplied."""
     published: str | None = None
     """A shipped recipe whose published scores are shown next to this arm's."""
+    teachers: tuple[str, ...] = ()
+    """Other arms of the study whose runs with the same seed teach this arm: the value of `distill.teachers`. They are
+    trained first. `"distill.weight"` and the other keys of `distill` are written next to it."""
     unset: tuple[str, ...] = ()
     """Recipe keys to reset to their defaults, such as "tasks.similarity.head"."""
     changes: Content = Field(default_factory=dict)
@@ -75,6 +78,8 @@ class Arm(Config):
         both = [key for key in self.unset if key in self.changes]
         if both:
             raise ValueError(f"`unset` removes {both[0]}, but the arm also sets it; remove one of the two")
+        if self.teachers and "distill.teachers" in self.changes:
+            raise ValueError("`teachers` and `distill.teachers` both name the teachers; remove one of the two")
         return self
 
     @field_validator("published")
@@ -92,6 +97,7 @@ class Arm(Config):
             "budget": None if self.budget is None else self.budget.model_dump(exclude_none=True),
             "share": None if self.share == 1 else self.share,
             "published": self.published,
+            "teachers": list(self.teachers) or None,
             "unset": list(self.unset) or None,
         }
         return {key: value for key, value in own.items() if value is not None} | self.changes
@@ -125,6 +131,10 @@ class Claim(Config):
     """Upper bound on the cost of `better` divided by the cost of `worse`. Defaults to no bound."""
     cost: Literal["seconds", "tokens"] = "seconds"
     """Unit of cost for `at_most_cost`."""
+    number: int | None = Field(default=None, ge=1)
+    """Number of the claim in a list that several studies test, such as the thirteen claims of the five reports."""
+    published_by: str = ""
+    """Who published the claim, as tables show it. Defaults to nobody."""
 
     @model_validator(mode="after")
     def _gap_of_a_task(self) -> "Claim":
@@ -169,6 +179,8 @@ class Study(Config):
     """Hypotheses to test."""
     data: dict[str, str] = Field(default_factory=dict)
     """Written by weft: SHA-256 digests of the data and code files. Resuming with different files fails."""
+    bodies: dict[str, str] = Field(default_factory=dict)
+    """Written by weft: SHA-256 digests of the bodies. Resuming with different ones fails."""
 
     @field_validator("seeds")
     @classmethod
@@ -194,10 +206,24 @@ class Study(Config):
             places |= {f"claims.{number}.better": claim.better, f"claims.{number}.worse": claim.worse}
             if claim.better == claim.worse:
                 raise ValueError(f"claims.{number} compares the arm {claim.better!r} with itself")
+        places |= {f"arms.{name}.teachers: {t}": t for name, arm in self.arms.items() for t in arm.teachers}
         for place, name in places.items():
             if name not in self.arms:
                 raise ValueError(f"{place}: found {name!r}, expected one of {', '.join(self.arms)}")
+        self.teaching_order()
         return self
+
+    def teaching_order(self) -> list[list[str]]:
+        """Return the arms in groups: the teachers of an arm are in the groups before its own."""
+        groups: list[list[str]] = []
+        waiting = dict(self.arms)
+        while waiting:
+            ready = [name for name, arm in waiting.items() if not set(arm.teachers) & set(waiting)]
+            if not ready:
+                raise ValueError(f"arms.{next(iter(waiting))}.teachers: {', '.join(waiting)} wait for each other")
+            groups.append(ready)
+            waiting = {name: arm for name, arm in waiting.items() if name not in ready}
+        return groups
 
     def enlarged(self) -> "Study":
         """Return the large version of the study, which `--full` runs."""

@@ -37,7 +37,7 @@ class RunOutcome:
     train: TaskScores
     """Scores on train rows."""
     cost: dict[str, float]
-    """Keys: seconds, tokens, and peak_memory in bytes."""
+    """Keys: seconds, cpu_seconds (if the run recorded it), tokens, and peak_memory in bytes."""
     conflicts: dict[str, tuple[float, float]]
     """Pair of tasks -> mean cosine similarity of their gradients, share of logged steps on which it is below 0."""
 
@@ -92,8 +92,8 @@ class Outcomes:
         return Measured(dev.seeds, dev.values - sign * train, dev.resampled - sign * train)
 
     def cost(self, arm: str, kind: str) -> Numbers:
-        """Return the cost of each run: [seeds]."""
-        return np.array([self.runs[arm, seed].cost[kind] for seed in self.seeds(arm)])
+        """Return the cost of each run: [seeds]; NaN where a run did not record it."""
+        return np.array([self.runs[arm, seed].cost.get(kind, float("nan")) for seed in self.seeds(arm)])
 
     def _task(self, arm: str, metric: str) -> Measured:
         task, name = metric.split(".", 1)
@@ -146,5 +146,7 @@ def read_outcome(folder: Path, metrics: Mapping[str, tuple[str, ...]]) -> RunOut
         name: TaskOutcome(task.truth, task.predictions, metrics[name], task.texts) for name, task in run.tasks.items()
     }
     cost = {"seconds": result.seconds, "tokens": float(result.tokens), "peak_memory": float(result.peak_memory)}
+    if result.cpu_seconds is not None:
+        cost["cpu_seconds"] = result.cpu_seconds
     pairs = {"|".join(pair.tasks): (pair.mean, pair.below_zero) for pair in conflicts(run)}
     return RunOutcome(tasks, last.train or {}, cost, pairs)

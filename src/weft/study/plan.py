@@ -3,12 +3,13 @@
 import copy
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from weft.bodies.source import body_digest, find_body
 from weft.build import assemble
 from weft.foundation.atomic import sha256
 from weft.foundation.content import Content, put, remove
@@ -16,7 +17,8 @@ from weft.foundation.errors import UserError
 from weft.foundation.values import Part
 from weft.kinds.metrics import choose_metrics
 from weft.recipes.assembly import Assembly
-from weft.recipes.check import BodyTokens, duration, estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.check import estimate_scoring, estimate_seconds, times_seen
+from weft.recipes.costs import BodyTokens
 from weft.recipes.recipe import Recipe, find_recipe, parse_recipe, parse_setting, resolve
 from weft.schedules.plan import Plan
 from weft.study.format import Arm, FoundStudy, Study, StudyBudget
@@ -94,17 +96,24 @@ def plan_study(
     arms = {}
     for name, arm in study.arms.items():
         recipe, budget = arm_recipe(source, name, data_dir, body), arm.budget or study.budget
-        arms[name] = _plan_arm(name, recipe, budget, arm.share, device, trust_code)
+        # teachers that are arms do not exist yet, and change nothing that is planned
+        built = recipe.model_copy(update={"distill": None}) if arm.teachers else recipe
+        planned = _plan_arm(name, built, budget, arm.share, device, trust_code)
+        arms[name] = replace(planned, recipe=recipe)
+    _check_teachers(study, arms)
     _check_claims(study, arms)
     _check_rows(study, arms)
     data = {file: digest for arm in arms.values() for file, digest in arm.files.items()}
-    if study.data and study.data != data:
-        changed = [key for key in {**study.data, **data} if study.data.get(key) != data.get(key)]
-        raise UserError(f"{study.name}: data or code files have changed since it was started: {', '.join(changed)}")
+    bodies = {body: body_digest(find_body(body)) for body in {arm.recipe.body: None for arm in arms.values()}}
+    for what, before, now in (("data or code files", study.data, data), ("bodies", study.bodies, bodies)):
+        changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        if before and changed:
+            raise UserError(f"{study.name}: {what} have changed since it was started: {', '.join(changed)}")
     resolved = {
         name: arm.model_copy(update={"recipe": arms[name].recipe.content()}) for name, arm in study.arms.items()
     }
-    return StudyPlan(study.model_copy(update={"arms": resolved, "data": data, "full": None}), arms, device, trust_code)
+    found = {"arms": resolved, "data": data, "bodies": bodies, "full": None}
+    return StudyPlan(study.model_copy(update=found), arms, device, trust_code)
 
 
 def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body: str | None = None) -> Recipe:
@@ -126,6 +135,8 @@ def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body
         if not remove(content, key) and not study.data:
             raise UserError(f"{where}.unset: found {key!r}, but the recipe does not set it; remove it from `unset`")
     _change(content, arm.changes, where)
+    if arm.teachers:
+        put(content, "distill.teachers", list(arm.teachers))
     recipe = resolve(parse_recipe(content | {"name": name}, where), base, data_dir, body)
     for task, config in recipe.tasks.items():
         if config.data.dev_fraction is not None:
@@ -133,7 +144,28 @@ def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body
                 f"{where}: tasks.{task}.data.dev_fraction: samples other dev rows for every seed, but a study compares "
                 "all runs on the same rows; set a dev file instead"
             )
-    return recipe
+    return _named_teachers(recipe, arm, where)
+
+
+def _named_teachers(recipe: Recipe, arm: Arm, where: str) -> Recipe:
+    """Let `distill.teachers` name arms: their folders are known only when the study runs."""
+    if not arm.teachers:
+        return recipe
+    assert recipe.distill is not None
+    for task, config in recipe.tasks.items():
+        if config.data.unlabelled is not None:
+            raise UserError(f"{where}.teachers: tasks.{task}.data.unlabelled needs teachers that are folders, not arms")
+    return recipe.model_copy(update={"distill": recipe.distill.model_copy(update={"teachers": arm.teachers})})
+
+
+def job_recipe(plan: StudyPlan, arm: PlannedArm, seed: int, folder_of: Callable[[PlannedArm, int], Path]) -> Recipe:
+    """Return the recipe of one run: the arm's, with the seed and with the folders of its teachers' runs."""
+    update: dict[str, Any] = {"seed": seed}
+    if teachers := plan.study.arms[arm.name].teachers:
+        assert arm.recipe.distill is not None
+        folders = tuple(str(folder_of(plan.arms[teacher], seed).resolve()) for teacher in teachers)
+        update["distill"] = arm.recipe.distill.model_copy(update={"teachers": folders})
+    return arm.recipe.model_copy(update=update)
 
 
 def _change(content: Content, changes: Content, where: str) -> None:
@@ -161,14 +193,13 @@ def _plan_arm(
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
     dev = [{task: own.dev for task, own in made.data.items()}]
-    frozen = made.frozen_outputs(dev)
     return PlannedArm(
         name=name,
         recipe=recipe,
         steps=steps,
         train_rows=rows_seen(made.plan, {task: len(own.train) for task, own in made.data.items()}),
-        training=estimate_seconds(made, BodyTokens.of(made), frozen),
-        scoring=estimate_scoring(made, dev, frozen),
+        training=estimate_seconds(made, BodyTokens.of(made.data, made.step), made.frozen_outputs(dev)),
+        scoring=estimate_scoring(made.network, dev),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={
@@ -205,7 +236,7 @@ def steps_of(recipe: Recipe, budget: StudyBudget, device: str = "auto", trust_co
     made = assemble(recipe, device=device, trust_code=trust_code)
     amount = budget.tokens or budget.examples
     assert amount is not None, "a budget has one unit"
-    count = BodyTokens.of(made).of_parts if budget.tokens is not None else _rows
+    count = BodyTokens.of(made.data, made.step).of_parts if budget.tokens is not None else _rows
     return max(1, round(amount / per_step(made, count)))
 
 
@@ -220,6 +251,19 @@ def per_step(made: Assembly, count: Callable[[Sequence[Part]], float]) -> float:
 def _rows(parts: Sequence[Part]) -> float:
     """Number of examples: a row counts for every task that asks about it."""
     return sum(len(part.rows) for part in parts)
+
+
+def _check_teachers(study: Study, arms: dict[str, PlannedArm]) -> None:
+    """Require that every arm that teaches has a task of its student."""
+    for name, arm in study.arms.items():
+        own = arms[name].recipe.tasks
+        for teacher in arm.teachers:
+            theirs = arms[teacher].recipe.tasks
+            if not set(own) & set(theirs):
+                raise UserError(
+                    f"{study.name}: arms.{name}.teachers: {teacher} has the tasks {', '.join(theirs)} and none of "
+                    f"{name}'s ({', '.join(own)})"
+                )
 
 
 def _check_rows(study: Study, arms: dict[str, PlannedArm]) -> None:
@@ -250,31 +294,3 @@ def _check_claims(study: Study, arms: dict[str, PlannedArm]) -> None:
                 raise UserError(f"{study.name}: claims.{number}.on: arm {arm!r} needs log.train_rows above 0")
         if claim.metric == "overall" and set(arms[claim.better].metrics) != set(arms[claim.worse].metrics):
             raise UserError(f"{study.name}: claims.{number}.metric: overall needs the same tasks in both arms")
-
-
-def describe(plan: StudyPlan) -> Iterator[str]:
-    """Describe the runs and their estimated duration, line by line."""
-    study = plan.study
-    seeds = ", ".join(map(str, study.seeds))
-    yield f"{study.name}: {len(plan.arms)} arms x {len(study.seeds)} seeds ({seeds}), {study.budget} each"
-    width = max(map(len, plan.arms))
-    for arm in plan.arms.values():
-        own = study.arms[arm.name]
-        changed = [f"{key} = {_short(value)}" for key, value in own.changes.items()]
-        changed += [f"{key} unset" for key in own.unset]
-        cost = f"{arm.steps:,} steps, about {duration(arm.seconds)} per run"
-        yield f"  {arm.name:<{width}}  {cost}  {', '.join(changed)}".rstrip()
-        rows = [
-            f"{seen.distinct:,} distinct of {seen.of:,} {task} ({seen.drawn:,} drawn)"
-            for task, seen in arm.train_rows.items()
-        ]
-        yield f"  {'':<{width}}  train rows: {', '.join(rows)}"
-    dev = {task: count for arm in plan.arms.values() for task, count in arm.dev_rows.items()}
-    yield "evaluated once, at the end: " + ", ".join(f"{count:,} dev rows of {task}" for task, count in dev.items())
-    for number, claim in enumerate(study.claims, start=1):
-        yield f"claim {number}: {claim.text} ({claim.better} vs. {claim.worse}, {claim.metric})"
-    yield f"{len(plan.arms) * len(study.seeds)} runs, about {duration(plan.seconds)} in total on this machine"
-
-
-def _short(value: Any) -> str:
-    return str(value.get("name", value)) if isinstance(value, dict) else str(value)

@@ -13,6 +13,8 @@ class ClaimResult(JsonRecord):
     """A claim, its verdict and its statistics. A statistic is None if it cannot be estimated."""
 
     text: str
+    number: int | None = field(default=None, metadata=IF_ANY)
+    published_by: str = field(default="", metadata=IF_ANY)
     verdict: str
     """supported, refuted or undecided."""
     why: str
@@ -65,6 +67,8 @@ class ArmCosts(JsonRecord):
     """Cost of the runs of an arm; empty if none of them finished."""
 
     seconds: CostResult | None = field(default=None, metadata=IF_ANY)
+    cpu_seconds: CostResult | None = field(default=None, metadata=IF_ANY)
+    """CPU time over all threads. Older runs did not record it."""
     tokens: CostResult | None = field(default=None, metadata=IF_ANY)
     peak_memory: CostResult | None = field(default=None, metadata=IF_ANY)
     """In bytes."""
@@ -165,6 +169,8 @@ class StudyResult(JsonRecord):
     """ARM-SEED -> why the run failed."""
     caveats: tuple[str, ...]
     bodies: tuple[str, ...]
+    reused: dict[str, str] = field(default_factory=dict, metadata=IF_ANY)
+    """ARM-SEED -> STUDY/RUN of the study that trained this run."""
     environment: RunEnvironment
 
     @property

@@ -33,9 +33,16 @@ CONTAMINATED = (
 
 
 def study_result(
-    plan: StudyPlan, outcomes: Outcomes, failures: dict[str, str], environment: RunEnvironment
+    plan: StudyPlan,
+    outcomes: Outcomes,
+    failures: dict[str, str],
+    environment: RunEnvironment,
+    reused: dict[str, str] | None = None,
 ) -> StudyResult:
-    """Return the content of study.json. `failures` maps ARM-SEED to why the run failed."""
+    """Return the content of study.json.
+
+    `failures` maps ARM-SEED to why the run failed, `reused` to the run of another study that it is a copy of.
+    """
     study = plan.study
     bodies = {arm.recipe.body for arm in plan.arms.values()}
     return StudyResult(
@@ -54,6 +61,7 @@ def study_result(
         failures=failures,
         caveats=(CONTAMINATED,) if "packaged:minilm-l6" in bodies else (),
         bodies=tuple(sorted(bodies)),
+        reused=reused or {},
         environment=environment,
     )
 
@@ -70,6 +78,8 @@ def _claim(verdict: Verdict, claims: int) -> ClaimResult:
     low, high = (None, None) if own is None else own.interval
     return ClaimResult(
         text=claim.text,
+        number=claim.number,
+        published_by=claim.published_by,
         verdict=verdict.word,
         why=verdict.why,
         better=claim.better,
@@ -113,6 +123,7 @@ def _arm(plan: StudyPlan, arm: PlannedArm, outcomes: Outcomes) -> ArmResult:
         train={str(seed): outcomes.runs[arm.name, seed].train for seed in seeds},
         cost=ArmCosts(
             seconds=_cost(arm, "seconds", outcomes),
+            cpu_seconds=_cost(arm, "cpu_seconds", outcomes),
             tokens=_cost(arm, "tokens", outcomes),
             peak_memory=_cost(arm, "peak_memory", outcomes),
         ),
@@ -123,7 +134,7 @@ def _arm(plan: StudyPlan, arm: PlannedArm, outcomes: Outcomes) -> ArmResult:
 
 def _cost(arm: PlannedArm, kind: str, outcomes: Outcomes) -> CostResult | None:
     seeds, costs = outcomes.seeds(arm.name), outcomes.cost(arm.name, kind)
-    if not seeds:
+    if not seeds or not np.isfinite(costs).all():
         return None
     return CostResult(mean=float(np.mean(costs)), seeds=dict(zip(map(str, seeds), costs.tolist(), strict=True)))
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from weft.build import assemble
 from weft.foundation.content import Content
 from weft.foundation.errors import UserError
-from weft.recipes.check import BodyTokens, duration
+from weft.recipes.check import duration
+from weft.recipes.costs import BodyTokens
 from weft.recipes.recipe import Recipe
 from weft.study.format import Arm, Claim, FoundStudy, Study, StudyBudget
 from weft.study.plan import StudyPlan, per_step, plan_study
@@ -65,7 +66,7 @@ def _study(
     recipe: Recipe, tasks: Sequence[str], seeds: Sequence[int], steps: int | None, device: str, trust_code: bool
 ) -> FoundStudy:
     made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
-    tokens = round(per_step(made, BodyTokens.of(made).of_parts) * made.plan.steps)
+    tokens = round(per_step(made, BodyTokens.of(made.data, made.step).of_parts) * made.plan.steps)
     mixed = any(
         len(made.plan.window(step).tasks) > 1 for step in range(0, made.plan.steps, max(1, made.plan.steps // 20))
     )

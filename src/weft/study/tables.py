@@ -53,6 +53,8 @@ def claim_table(result: StudyResult) -> Table:
         margin = f", margin {claim.margin:g}" if claim.margin else ""
         what = f"{claim.better} vs. {claim.worse}, {claim.metric}"
         what += (", train minus dev" if claim.on == "gap" else "") + margin
+        what += f"; published by {claim.published_by}" if claim.published_by else ""
+        what += f", claim {claim.number}" if claim.number is not None else ""
         rows.append(
             [
                 f"{claim.text} ({what})",
@@ -122,8 +124,10 @@ def cost_table(result: StudyResult) -> Table:
         cost = arm.cost
         if cost.seconds and cost.tokens and cost.peak_memory:
             memory = f"{cost.peak_memory.mean / 1e9:.2f} GB"
-            rows.append([name, f"{arm.steps:,}", f"{cost.tokens.mean:,.0f}", duration(cost.seconds.mean), memory])
-    return ["arm", "steps", "tokens", "time", "memory"], rows
+            cpu = duration(cost.cpu_seconds.mean) if cost.cpu_seconds else "–"
+            times = [duration(cost.seconds.mean), cpu]
+            rows.append([name, f"{arm.steps:,}", f"{cost.tokens.mean:,.0f}", *times, memory])
+    return ["arm", "steps", "tokens", "time", "CPU time", "memory"], rows
 
 
 def conflict_table(result: StudyResult) -> Table:
@@ -210,21 +214,23 @@ def markdown(result: StudyResult) -> str:
     parts = [f"# {result.name}", result.about, lead(result)]
     parts += ["\n".join(f"- {note}" for note in problems(result))]
     for _, title, table in sections(result):
-        parts += [f"## {title}", _markdown_table(*table)]
-    parts += ["## How to read this", "\n".join(f"- {line}" for line in reading(result)), _made_on(result)]
+        parts += [f"## {title}", markdown_table(*table)]
+    parts += ["## How to read this", "\n".join(f"- {line}" for line in reading(result)), made_on(result)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a table as Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _made_on(result: StudyResult) -> str:
+def made_on(result: StudyResult) -> str:
+    """Name the machine and the versions; empty if they are unknown."""
     here = result.environment
     if not here.packages:
         return ""
     return (
-        f"Trained on {here.processor}, {here.threads} threads, {here.device}, "
+        f"Trained on {here.processor}, {here.threads} {'thread' if here.threads == 1 else 'threads'}, {here.device}, "
         f"Python {here.python}, torch {here.packages['torch']}, weft {here.packages['weft']}."
     )

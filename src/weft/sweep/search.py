@@ -16,7 +16,7 @@ from weft.runs.records import EvaluationRecord, RunResult, log_record
 from weft.sweep.config import Sweep, check_points, recipe_at
 from weft.sweep.store import Behind, ClaimedTrial, Store
 from weft.sweep.summary import Summary, summarize, write_summary
-from weft.training.loop import TrainListener
+from weft.training.listener import TrainListener
 
 
 class Audience(Protocol):

@@ -178,7 +178,7 @@ class ModelConfig(Config):
     max_length: int = Field(default=128, ge=8)
     """Maximum number of tokens in a sequence. Truncated texts are counted and reported."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Dropout before the heads. Larger values did not help in our study (docs/results.md)."""
+    """Dropout before the heads. Larger values did not help in our study (docs/benchmarks.md)."""
     body_dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout inside the body. Defaults to the value in the body's configuration."""
     segments: bool = True

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from weft.bodies.body import Body
-from weft.bodies.weights import to_hugging_face, write_config
+from weft.bodies.weights import from_hugging_face, read_tensors, to_hugging_face, write_config
 from weft.foundation.atomic import give_usual_mode
 from weft.foundation.errors import UserError
 from weft.tasks.network import Network
@@ -72,6 +72,14 @@ def _files(network: Network) -> dict[str, dict[str, Tensor]]:
     """Return the tensors of each file beside the body's."""
     adapters = adapter_tensors(network)
     return {HEADS: head_tensors(network)} | ({ADAPTERS: adapters} if adapters else {})
+
+
+def load_weights(network: Network, folder: Path) -> None:
+    """Load all weights that `save_weights` wrote into a network of the same shape."""
+    tensors, file = read_tensors(folder)
+    saved = from_hugging_face(tensors, network.body.shape, str(file))
+    copy_exactly(network.body.state_dict(), saved, str(file))
+    load_heads(network, folder)
 
 
 def load_heads(network: Network, folder: Path) -> None:

@@ -99,7 +99,7 @@ class Task(nn.Module):
         return output
 
     def losses(self, output: Tensor, target: Tensor, words: Words | None = None) -> Tensor:
-        """[n] loss of each row, multiplied by its class weight; for labels of words, the mean over the row's words"""
+        """[n] loss of each row, multiplied by its class weight; for labels of words, the sum over the row's words"""
         if words is not None:
             return self.loss.by_row(output, target, words, self.class_weights)
         losses: Tensor = self.loss(output, target)

@@ -21,10 +21,12 @@ def numbers(record: dict[str, Any]) -> dict[str, float]:
     names = {"losses": "dev loss", "train_losses": "train loss", "weights": "weight", "cosines": "conflict"}
     if record["event"] == "step":
         names["losses"] = "loss"
+    # the final scores are of other rows than those of earlier evaluations, so they are not part of their curves
+    first = "final " if record["event"] == "final" else ""
     found: dict[str, float] = {}
     for key, value in record.items():
-        if key not in ("event", "step", "best", "rows"):
-            _flatten(names.get(key, key), value, found)
+        if key not in ("event", "step", "best", "rows", "sample", "selected_on"):
+            _flatten(first + names.get(key, key), value, found)
     return found
 
 

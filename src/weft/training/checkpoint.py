@@ -54,6 +54,8 @@ class Progress:
     """tokens processed"""
     loss_scale: dict[str, float] = field(default_factory=dict)
     """state of fp16 loss scaling; empty otherwise"""
+    cpu_seconds: float = 0.0
+    """CPU time of the process, over all of its threads"""
 
 
 class Checkpoints:

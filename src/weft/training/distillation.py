@@ -30,6 +30,7 @@ from weft.kinds.truth import Predictions
 from weft.runs.model_folder import ModelSettings, model_digest, model_folder, read_model
 from weft.tasks.building import task_files
 from weft.tasks.config import ModelConfig
+from weft.training.ensemble import members_of
 
 FORMAT = "1"
 KEY = "distill.teachers"
@@ -39,8 +40,8 @@ class DistillConfig(Config):
     """Teachers, and how much their predictions count beside the labels."""
 
     teachers: tuple[str, ...] = Field(min_length=1)
-    """Run folders or model folders, relative to the recipe. A teacher teaches the tasks that it shares with the recipe,
-    by name. The predictions of several teachers of a task are averaged."""
+    """Run folders, model folders or ensembles, relative to the recipe. A teacher teaches the tasks that it shares with
+    the recipe, by name. The predictions of several teachers of a task are averaged."""
     temperature: float = Field(default=2.0, gt=0)
     """Temperature of the teachers' and the student's probabilities. Above 1, unlikely classes count more."""
     weight: float | None = Field(default=None, gt=0, le=1)
@@ -114,16 +115,16 @@ class StudentData:
 
 def find_teachers(config: DistillConfig | None, student: ModelConfig, labels: Mapping[str, Labels]) -> list[Teacher]:
     """Open the teachers; raise UserError for one that shares no task, or a task with other labels."""
-    found = []
+    found: dict[str, Teacher] = {}
     for name in config.teachers if config else ():
-        folder = model_folder(Path(name))
         try:
-            teacher = Teacher(folder, read_model(folder), model_digest(folder))
+            for folder in members_of(Path(name)) or [model_folder(Path(name))]:
+                teacher = Teacher(folder, read_model(folder), model_digest(folder))
+                _require_taught(teacher, name, student, labels)
+                found[teacher.digest] = teacher  # a member of two ensembles counts once
         except UserError as error:
-            raise UserError(f"{KEY}: {error}") from None
-        _require_taught(teacher, name, student, labels)
-        found.append(teacher)
-    return found
+            raise UserError(f"{KEY}: {str(error).removeprefix(f'{KEY}: ')}") from None
+    return list(found.values())
 
 
 def _require_taught(teacher: Teacher, name: str, student: ModelConfig, labels: Mapping[str, Labels]) -> None:

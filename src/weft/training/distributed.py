@@ -271,6 +271,11 @@ def join(device: str) -> Iterator[Processes]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield SOLO
         return
+    if device.startswith("cuda:"):
+        raise UserError(
+            f"--device {device}: each of several processes uses a GPU of its own; use --device cuda, and choose GPUs "
+            "with the environment variable CUDA_VISIBLE_DEVICES"
+        )
     on_gpu = torch.cuda.is_available() and (device == "auto" or device.startswith("cuda"))
     group = ProcessGroup("cuda" if on_gpu else "cpu")  # a missing GPU is rejected later, as for one process
     try:

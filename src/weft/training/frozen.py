@@ -7,7 +7,7 @@ runs the heads alone, else the states of all tokens after the last frozen layer,
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,8 +98,7 @@ class FrozenOutputs:
 
         Called at the start of a phase, after its parameters are frozen. Each process computes a share of the parts.
         """
-        for dataset in self._datasets():
-            dataset.stored = None
+        self.detach()
         stocks = self._phases[number]
         if not stocks:
             return []
@@ -119,9 +118,11 @@ class FrozenOutputs:
         seconds = time.perf_counter() - begun
         return [f"{self._named(number)}{_described(stocks)}, ready in {seconds:.0f} s"]
 
-    def _datasets(self) -> Iterator[Dataset]:
+    def detach(self) -> None:
+        """Let all data sets be computed from their tokens."""
         for datasets in (self.step.ahead.datasets, *self.scored):
-            yield from datasets.values()
+            for dataset in datasets.values():
+                dataset.stored = None
 
     def _named(self, number: int) -> str:
         return f"phase {number + 1}: " if len(self.plan.phase_ends) > 1 else ""

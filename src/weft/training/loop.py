@@ -1,52 +1,33 @@
 """The training loop."""
 
-import math
 import signal
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from torch import nn
 
-from weft.data.dataset import Dataset
-from weft.evaluation.scoring import Evaluation, dead_heads
 from weft.foundation.errors import Interrupted, RunError
 from weft.foundation.values import Window
-from weft.inference.evaluate import evaluate_network
-from weft.kinds.metrics import overall
 from weft.runs.folder import RunFolder
-from weft.runs.records import ConflictsRecord, EvaluationRecord, StepRecord, ThresholdsRecord
+from weft.runs.records import ConflictsRecord, StepRecord
 from weft.schedules.plan import Plan
 from weft.training.averaging import WeightAverage
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.distributed import SOLO, Processes
+from weft.training.evaluator import Evaluator, Scoring
 from weft.training.frozen import FrozenOutputs
+from weft.training.listener import TrainListener
 from weft.training.phases import Rates
-from weft.training.step import Step, StepReport
+from weft.training.step import Step
 from weft.training.trainable import TrainableConfig, set_trainable
 
 ECHO_SECONDS = 5.0
 """a signal that follows within this time is a duplicate, if several processes run"""
-
-
-class TrainListener(Protocol):
-    """Callbacks of the training loop, for the terminal and for tests."""
-
-    def started(self, progress: Progress, steps: int) -> None:
-        """Called before the first step."""
-
-    def stepped(self, step: int, report: StepReport, seconds: float) -> None:
-        """Called after each step."""
-
-    def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
-        """Called after each evaluation."""
-
-    def noted(self, message: str) -> None:
-        """Called with each warning."""
 
 
 @dataclass(frozen=True)
@@ -64,20 +45,6 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Scoring:
-    """Evaluation during training, and early stopping."""
-
-    dev: Mapping[str, Dataset]
-    """dev rows of each task"""
-    train_sample: Mapping[str, Dataset]
-    """train rows that are scored too, to show overfitting; can be empty"""
-    untrained: Collection[str]
-    """tasks without batches: they are scored, but do not count in the selection of the best checkpoint"""
-    patience: int | None
-    """evaluations without improvement after which the run stops; None disables early stopping"""
-
-
-@dataclass(frozen=True)
 class Saving:
     """Where and when a run is saved."""
 
@@ -87,8 +54,6 @@ class Saving:
     """settings that must equal those of a checkpoint to resume from it"""
     every_steps: int
     """steps between checkpoints; one is also written at the end of each epoch"""
-    save_best: Callable[[Evaluation], None]
-    """writes the model and the predictions of the best evaluation so far"""
 
 
 class Trainer:
@@ -115,6 +80,7 @@ class Trainer:
         self.listener = listener
         self.processes = processes
         self.frozen = frozen
+        self.evaluator = Evaluator(self.network, step.device, course.plan, scoring, saving.run, listener)
         self._phase: int | None = None
         state = nn.ModuleDict({"network": step.network, "weighting": step.weighting, "penalties": step.penalties})
         if course.average is not None:
@@ -128,7 +94,7 @@ class Trainer:
         self._restore()
         progress = self.progress
         self.listener.started(progress, self.plan.steps)
-        clock = time.perf_counter()
+        clock, cpu = time.perf_counter(), time.process_time()
         with stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
             while True:
                 if progress.step in self.plan.evaluations and self._not_yet_evaluated():
@@ -136,16 +102,24 @@ class Trainer:
                     self._evaluate(progress.seconds + time.perf_counter() - clock)
                 must_stop = self.processes.any(asked_to_stop())
                 if progress.step != self._saved_at and (self._is_due_for_checkpoint() or must_stop):
-                    now = time.perf_counter()
+                    now, cpu_now = time.perf_counter(), time.process_time()
                     progress.seconds, clock = progress.seconds + now - clock, now
+                    progress.cpu_seconds, cpu = progress.cpu_seconds + cpu_now - cpu, cpu_now
                     self._checkpoint()
                 # a collective operation after every checkpoint: no process exits while rank 0 writes it
                 has_waited_enough = self.processes.any(self._has_waited_enough())
                 if progress.step == self.plan.steps or has_waited_enough:
-                    return progress
+                    break
                 if must_stop:
                     raise Interrupted
                 self._advance(progress.seconds + time.perf_counter() - clock)
+        if self.processes.leads and self.scoring.samples:
+            before = progress.seconds
+            if self.frozen is not None:  # the best model may have another body than the last phase
+                self.frozen.detach()
+            self.evaluator.finish(progress, lambda: before + time.perf_counter() - clock)
+            progress.seconds = before + time.perf_counter() - clock
+        return progress
 
     def _advance(self, seconds: float) -> None:
         progress = self.progress
@@ -192,67 +166,7 @@ class Trainer:
         if not self.processes.leads:
             return
         with nullcontext() if self.course.average is None else self.course.average.applied():
-            self._evaluate_weights(seconds)
-
-    def _evaluate_weights(self, seconds: float) -> None:
-        """Evaluate the network with the weights that it has now, and save it if it is the best so far."""
-        progress = self.progress
-        evaluation = self._selected(evaluate_network(self.network, self.scoring.dev, progress.step, self.step.device))
-        train = None
-        if self.scoring.train_sample:
-            final = {name: tuned.final for name, tuned in evaluation.tuned.items()}
-            train = evaluate_network(self.network, self.scoring.train_sample, progress.step, self.step.device, final)
-        # Untrained heads are scored but never saved as the best. An undefined score ranks last.
-        worth = evaluation.selection if math.isfinite(evaluation.selection) else -1.0
-        is_best = progress.step > 0 and (progress.best_score is None or worth > progress.best_score)
-        if is_best:
-            progress.best_step, progress.best_score, progress.waited = progress.step, worth, 0
-            self.saving.save_best(evaluation)
-        elif progress.step > 0:
-            progress.waited += 1
-        # untrained heads give constant predictions, which needs no warning
-        trained = {name: dataset for name, dataset in self.scoring.dev.items() if name not in self.scoring.untrained}
-        warnings = dead_heads(evaluation, trained) if progress.step > 0 else []
-        self.run.log(
-            EvaluationRecord(
-                step=progress.step,
-                epoch=self.plan.epoch(progress.step - 1) if progress.step else 0,
-                dev=evaluation.scores,
-                overall=evaluation.overall,
-                selection=evaluation.selection,
-                untrained=evaluation.untrained,
-                losses=evaluation.losses,
-                train=None if train is None else train.scores,
-                train_losses=None if train is None else train.losses,
-                thresholds=self._thresholds(evaluation),
-                best=is_best,
-                warnings=tuple(warnings),
-                seconds=round(seconds, 3),
-            )
-        )
-        self.listener.evaluated(evaluation, is_best)
-        for warning in warnings:
-            self.listener.noted(warning)
-
-    def _thresholds(self, evaluation: Evaluation) -> dict[str, ThresholdsRecord]:
-        found = {}
-        for task, tuned in evaluation.tuned.items():
-            labels = self.network.task(task).labels
-            names = labels.kind.decisions(labels.names)
-            found[task] = ThresholdsRecord(
-                at=dict(zip(names, tuned.final.tolist(), strict=True)),
-                kept=tuple(name for name, kept in zip(names, tuned.kept, strict=True) if kept),
-                default=tuned.default,
-                naive=tuned.naive,
-            )
-        return found
-
-    def _selected(self, evaluation: Evaluation) -> Evaluation:
-        """Add the score that selects the best checkpoint. If no task is known to train, all tasks count."""
-        untrained = tuple(task for task in evaluation.scores if task in self.scoring.untrained)
-        counted = [task for task in evaluation.scores if task not in untrained] or list(evaluation.scores)
-        primary = {task: self.network.task(task).primary for task in counted}
-        return replace(evaluation, selection=overall(evaluation.scores, primary), untrained=untrained)
+            self.evaluator.evaluate(self.progress, seconds)
 
     def _checkpoint(self) -> None:
         self._saved_at = self.progress.step

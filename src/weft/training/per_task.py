@@ -12,6 +12,9 @@ from weft.surgery.base import Surgery
 from weft.tasks.network import Network, layer_of
 from weft.training.distributed import SOLO, Processes
 
+TABLE_ROWS = 2048
+"""rows of the token table whose dot products are computed at a time"""
+
 
 @dataclass(frozen=True)
 class Conflicts:
@@ -51,10 +54,18 @@ class ApartGradients:
         self._buffer = torch.zeros(0, 0)
         self._tokens: list[UsedRows] = []
 
+    def reserve(self, tasks: int) -> None:
+        """Make room for the rows of this many tasks. Rows that were collected before are lost."""
+        width = sum(parameter.numel() for _, parameter in self._columns())
+        rows, columns = self._buffer.shape
+        if columns != width or rows < tasks:
+            self._buffer = torch.zeros(0, 0)  # freed before the larger one is allocated
+            self._buffer = next(self.network.parameters()).new_zeros(tasks, width)
+
     def collect(self, task: str) -> None:
         """Move the gradient of a task's backward pass, summed over processes, from the body to the task's row."""
         self.processes.sum_gradients([parameter for _, parameter in self._columns()])
-        row = self._row(len(self.tasks))
+        row = self._buffer[len(self.tasks)]
         self.tasks.append(task)
         start = 0
         for name, parameter in self._columns():
@@ -112,18 +123,6 @@ class ApartGradients:
             layers = {part: cosines(products, self.tasks) for part, products in by_part.items()}
         return Conflicts(dict(zip(self.tasks, norms, strict=True)), cosines(gramian, self.tasks), layers)
 
-    def _row(self, number: int) -> Tensor:
-        parameters = [p for _, p in self._columns()]
-        width = sum(p.numel() for p in parameters)
-        rows, columns = self._buffer.shape
-        if columns != width or rows <= number:
-            like = parameters[0] if parameters else torch.zeros(0)
-            larger = like.new_zeros(max(rows, number + 1), width)
-            if columns == width:
-                larger[:rows] = self._buffer
-            self._buffer = larger
-        return self._buffer[number]
-
     def _products(self, columns: slice) -> Tensor:
         rows = self._buffer[: len(self.tasks), columns]
         return rows @ rows.T
@@ -134,13 +133,17 @@ class ApartGradients:
         if not self._tokens:
             return self._buffer.new_zeros(m, m)
         union, places = torch.cat([ids for ids, _ in self._tokens]).unique(return_inverse=True)
-        together = self._buffer.new_zeros(m, len(union), self._table().embedding_dim)
-        for own, (_, rows), place in zip(
-            together, self._tokens, places.split([len(ids) for ids, _ in self._tokens]), strict=True
-        ):
-            own[place] = rows
-        flat = together.flatten(1)
-        return flat @ flat.T
+        used = places.split([len(ids) for ids, _ in self._tokens])
+        products = self._buffer.new_zeros(m, m)
+        # part by part: both the number of tasks and that of their tokens would multiply the memory of one matrix
+        for start in range(0, len(union), TABLE_ROWS):
+            together = self._buffer.new_zeros(m, min(TABLE_ROWS, len(union) - start), self._table().embedding_dim)
+            for own, (_, rows), place in zip(together, self._tokens, used, strict=True):
+                here = (place >= start) & (place < start + TABLE_ROWS)
+                own[place[here] - start] = rows[here]
+            flat = together.flatten(1)
+            products += flat @ flat.T
+        return products
 
     def _table(self) -> TokenTable:
         return self.network.body.embeddings.tokens

@@ -21,6 +21,7 @@ class Ahead:
         self.datasets = datasets
         self._thread = ThreadPoolExecutor(1, "batches")
         self._coming: dict[Key, Future[Batch]] = {}
+        self._counted: tuple[Window | None, dict[str, int]] = (None, {})
 
     def prepare(self, window: Window) -> None:
         """Start to build the batches of a window."""
@@ -33,6 +34,15 @@ class Ahead:
     def forget(self) -> None:
         """Discard all prefetched batches: in another phase, a batch can carry other stored states."""
         self._coming = {}
+
+    def units(self, window: Window, task: str) -> int:
+        """Return the number of units of a task in a window, which its loss there is averaged over; at least 1."""
+        if self._counted[0] is not window:
+            counts = dict.fromkeys(window.tasks, 0)
+            for part in window.parts:
+                counts[part.task] += self.datasets[part.task].units(part.rows)
+            self._counted = window, counts
+        return max(1, self._counted[1][task])
 
     def batch(self, step: int, part: Part) -> Batch:
         """Return the batch of a part; built now if it was not prefetched."""

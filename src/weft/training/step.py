@@ -30,9 +30,9 @@ class StepReport:
     """The measurements of a step."""
 
     losses: dict[str, float]
-    """each task's unweighted loss, averaged over its rows in the window, without the regularizer's term"""
+    """each task's unweighted loss, averaged over its rows or words in the window, without the regularizer's term"""
     terms: dict[str, float]
-    """the weighted regularizer term of each task that has one, averaged over its rows in the window"""
+    """the weighted regularizer term of each task that has one, averaged likewise"""
     tokens: int
     """tokens that went through the body; a sequence that several tasks share counts once"""
     norm: float
@@ -65,7 +65,7 @@ class Totals:
     """Accumulated results of a window's passes."""
 
     losses: Tensor
-    """[m] each task's loss: the mean over all of its rows in the window"""
+    """[m] each task's loss: the mean over all of its rows, or their words, in the window"""
     terms: Tensor
     """[m] each task's regularizer term, averaged likewise"""
     tokens: int = 0
@@ -117,20 +117,22 @@ class Step:
         self.weighting.prepare(derive(self.seed, window.step, "all", "weighting"))
         slopes = self.weighting.slopes(window.tasks, next(self.network.parameters()))
         self.optimizer.zero_grad(set_to_none=True)
-        conflicts = self._conflicts(window, slopes)
-        totals = self._gradients(window, slopes)
+        conflicts, totals = self._conflicts(window, slopes), self._gradients(window, slopes)
         if self.methods.keep_apart:
             conflicts = self._measure() if self._is_logged(window) else None
             with seeded(self.seed, window.step, "all", "surgery"):
                 self.apart.combine(self.methods.surgery)
             self.apart.forget()
         self._penalize()
-        self.scaler.unscale_(self.optimizer)
+        trains = any(p.grad is not None for p in self.parameters)  # the scaler rejects a step without any gradient
+        if trains:
+            self.scaler.unscale_(self.optimizer)
         # Without clipping the norm is only measured. A non-finite norm stops the run before any weight changes.
         norm = self._clipped_norm()
         self._stop_on_bad_numbers(window, totals, norm)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+        if trains:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
         self.weighting.observe(totals.losses, window.tasks)
         for penalty in (*self.on_weights, *self.on_outputs):
             penalty.after_step(self.network)
@@ -177,6 +179,7 @@ class Step:
     def _backward_apart(self, window: Window, slopes: Tensor, totals: Totals) -> None:
         """Run the backward pass task by task and collect the per-task gradients on the body."""
         parts = self.processes.share(window).parts
+        self.apart.reserve(len(window.tasks))
         for task in window.tasks:
             for part in parts:
                 if part.task == task:
@@ -305,11 +308,11 @@ class Step:
         return total
 
     def _shares(self, window: Window, batches: list[Batch], losses: list[Tensor]) -> Tensor:
-        """[m] contribution of these batches to each task's loss: the sum over rows / the task's rows in the window."""
+        """[m] contribution of these batches to each task's loss: the sum over rows / the task's units in the window."""
         zero = next(self.network.parameters()).new_zeros(())
         shares = dict.fromkeys(window.tasks, zero)
         for batch, own in zip(batches, losses, strict=True):
-            shares[batch.task] = shares[batch.task] + own.sum().to(zero.dtype) / window.count(batch.task)
+            shares[batch.task] = shares[batch.task] + own.sum().to(zero.dtype) / self.ahead.units(window, batch.task)
         return torch.stack(list(shares.values()))
 
     def _penalize(self) -> None:

@@ -49,7 +49,7 @@ def test_the_loss_equals_the_sum_over_all_sequences() -> None:
             assert losses[row] == 0
             continue
         _, scores = all_scores(crf, own)
-        expected = -(score(crf, own, true.tolist()) - scores.logsumexp(0)) / len(own)
+        expected = -(score(crf, own, true.tolist()) - scores.logsumexp(0))
         torch.testing.assert_close(losses[row], expected)
 
 
@@ -76,7 +76,7 @@ def test_gradients_are_those_of_the_sum_over_all_sequences() -> None:
     found = output.grad[:4].clone(), crf.transitions.grad.clone()
     output.grad = crf.transitions.grad = None
     own = output[:4]
-    (-(score(crf, own, target[:4].tolist()) - all_scores(crf, own)[1].logsumexp(0)) / 4).backward()
+    (all_scores(crf, own)[1].logsumexp(0) - score(crf, own, target[:4].tolist())).backward()
     torch.testing.assert_close(found, (output.grad[:4], crf.transitions.grad))
 
 
@@ -85,5 +85,5 @@ def test_without_transitions_it_is_cross_entropy(lengths: tuple[int, ...]) -> No
     rows = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
     words = Words(rows, torch.zeros_like(rows), len(lengths))
     output, target = torch.randn(len(rows), 4, generator=torch.Generator().manual_seed(1)), rows % 4
-    expected = words.mean(torch.nn.functional.cross_entropy(output, target, reduction="none"))
+    expected = words.total(torch.nn.functional.cross_entropy(output, target, reduction="none"))
     torch.testing.assert_close(Crf(4).by_row(output, target, words, None), expected)

@@ -7,8 +7,9 @@ import pytest
 from tests.tiny import recipe_content, write_recipe
 from weft.build import assemble
 from weft.foundation.errors import UserError
+from weft.study.description import describe
 from weft.study.format import StudyBudget, load_study, parse_study, study_toml
-from weft.study.plan import arm_recipe, describe, plan_study, steps_of, with_settings
+from weft.study.plan import arm_recipe, plan_study, steps_of, with_settings
 
 STUDY = """
 name = "s"
@@ -137,6 +138,15 @@ def test_what_is_wrong_is_said(place: Path, old: str, new: str, said: str) -> No
         ("[arms.a]", '[arms.a]\nunset = ["tasks.similarity.head"]', "arms.a.unset: found 'tasks.similarity.head', but"),
         ("[arms.a]", '[arms.a]\nunset = ["tasks.*.kind"]', "arms.a: tasks.sentiment.kind: is missing"),
         ("[arms.a]", '[arms.a]\nonly = ["sentimnet"]', "arms.a.only: found 'sentimnet'"),
+        ("[arms.a]", '[arms.a]\nteachers = ["c"]', "arms.a.teachers: c: found 'c', expected one of a, b"),
+        ("[arms.a]", '[arms.a]\nteachers = ["a"]', "arms.a.teachers: a wait for each other"),
+        ("[arms.a]", '[arms.a]\nteachers = ["b"]\n"distill.weight" = 2', "distill.weight"),
+        ("[arms.a]", '[arms.a]\nteachers = ["b"]\n"distill.teachers" = ["x"]', "both name the teachers"),
+        (
+            "[arms.a]",
+            '[arms.a]\nteachers = ["c"]\nonly = ["similarity"]\n[arms.c]\nonly = ["sentiment"]',
+            "s: arms.a.teachers: c has the tasks sentiment and none of a's (similarity)",
+        ),
         ("[arms.a]", '[arms.a]\n"surgery" = "pcgrad"\n"schedule" = "sequential"', "arm a: surgery: 'pcgrad'"),
     ],
 )
@@ -154,6 +164,19 @@ def test_dev_rows_that_differ_are_refused(place: Path, tiny: Path) -> None:
     data = f'{{ train = "{other}", dev_fraction = 0.5, text = "a", text2 = "b", label = "sim" }}'
     with pytest.raises(UserError, match="samples other dev rows for every seed"):
         plan_study(load_study(written(place, STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data" = {data}'))))
+
+
+def test_teachers_come_before_their_students(place: Path) -> None:
+    text = STUDY.replace("[arms.a]", '[arms.a]\nteachers = ["b", "c"]\n"distill.weight" = 0.25\n[arms.c]')
+    plan = plan_study(load_study(written(place, text)))
+    assert plan.study.teaching_order() == [["c", "b"], ["a"]]
+    distill = plan.arms["a"].recipe.distill
+    assert distill is not None
+    assert (distill.teachers, distill.weight) == (("b", "c"), 0.25)
+    assert "taught by b, c" in "\n".join(describe(plan))
+    again = plan_study(load_study(written(place, study_toml(plan.study))))
+    assert again.study == plan.study
+    assert again.arms["a"].recipe == plan.arms["a"].recipe
 
 
 def test_a_budget_of_examples_or_tokens_becomes_steps(place: Path) -> None:

@@ -26,6 +26,7 @@ from weft.recipes.assembly import Assembly
 from weft.recipes.check import examine
 from weft.recipes.recipe import Recipe, parse_recipe
 from weft.run import train_run
+from weft.training.evaluator import Evaluator
 from weft.training.frozen import FrozenOutputs
 from weft.training.trainable import set_trainable
 
@@ -390,6 +391,23 @@ def test_a_check_says_what_will_be_stored_and_stores_nothing(tiny: Path, cache: 
     assert not [note for note in off.remarks if STORED in note]
     assert found.seconds + found.scoring < (off.seconds + off.scoring) / 10
     assert not list(cache.glob("states/*"))
+
+
+def test_the_final_evaluation_runs_the_body_of_the_best_model(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best model may be that of an earlier phase, with another body than what is stored."""
+    seen: list[object] = []
+    finish = Evaluator.finish
+
+    def finish_seen(own: Evaluator, *given: Any) -> None:
+        seen.extend(rows.stored for rows in (*own.scoring.train_sample.values(), *own.scoring.dev.values()))
+        finish(own, *given)
+
+    monkeypatch.setattr(Evaluator, "finish", finish_seen)
+    (note,) = run(recipe_content(tiny, epochs=3, trainable="frozen", dev_sample=8), tmp_path / "run")
+    assert "pooled vectors of 188 rows" in note  # 24 of the 41 dev rows, and all train rows twice
+    assert seen == [None] * 6
 
 
 def test_unused_dropout_is_noted(tiny: Path) -> None:

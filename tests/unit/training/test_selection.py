@@ -44,8 +44,8 @@ def test_untrained_heads_do_not_choose_the_best_epoch(
     content = recipe_content(tiny, epochs=3, schedule={"name": "sequential", "tasks": ["sentiment"]})
     content["log"] = {"train_rows": 0}
     recipe = parse_recipe(content, "test")
-    monkeypatch.setattr("weft.training.loop.evaluate_network", scored)
-    monkeypatch.setattr("weft.training.loop.dead_heads", lambda *_: [])
+    monkeypatch.setattr("weft.training.evaluator.evaluate_network", scored)
+    monkeypatch.setattr("weft.training.evaluator.dead_heads", lambda *_: [])
     monkeypatch.setattr("weft.run.save_model", lambda *_: None)
     monkeypatch.setattr("weft.run.save_predictions", lambda *_: None)
     monkeypatch.setattr("weft.run.write_report", lambda *_: None)

@@ -9,7 +9,7 @@ SCHEDULE = [
 
 
 def training_settings(files: int) -> list[str]:
-    """Keys of the schedule and the optimizer, by the number of train files. The evidence is in docs/results.md."""
+    """Keys of the schedule and the optimizer, by the number of train files. The evidence is in docs/benchmarks.md."""
     rate = "lr = 5e-5   # a good start for small bodies; 2e-5 for BERT base"
     if files > 1:
         rate = "lr = 8e-5   # 5e-5 for one file: unlike tasks undo a part of each other's steps; 3e-5 for BERT base"

@@ -1,0 +1,81 @@
+"""Estimates the minimum detectable difference of a claim before any run is trained.
+
+The standard error of a difference is that of `statistics`, with assumed instead of measured parts: a standard deviation
+of SEED_SD over seeds, a score of SCORE, and two correlations of what runs get right on the same dev rows: BETWEEN runs
+of different arms and WITHIN one arm. The variance v of one score over rows is p (1 - p) / n for a share of n rows, and
+(1 - r^2)^2 / n for a correlation:
+
+    error**2 = 2 SEED_SD**2 / seeds  +  2 v (WITHIN - BETWEEN + (1 - WITHIN) / seeds)
+"""
+
+import math
+
+from weft.kinds.metrics import METRICS, overall
+from weft.recipes.library import library
+from weft.study.format import Claim
+from weft.study.plan import PlannedArm, StudyPlan
+from weft.study.statistics import LEVEL, MANY, Estimate
+
+SEED_SD = 0.01
+SCORE = 0.7
+BETWEEN = 0.55
+WITHIN = 0.65
+ASSUMED = (
+    f"minimum detectable differences (power 80 %) assume a standard deviation of {SEED_SD:g} over seeds, scores of "
+    f"{SCORE:g}, and a correlation of {BETWEEN:g} between the answers of both arms; where seeds vary more, it is larger"
+)
+
+
+def detectable(plan: StudyPlan, claim: Claim) -> float | None:
+    """Estimate the minimum detectable difference; None for one seed, or a metric without an upper bound."""
+    arm, seeds = plan.arms[claim.better], len(plan.study.seeds)
+    over_rows = _variance(arm, claim.metric, arm.dev_rows)
+    if over_rows is None or seeds < 2:
+        return None
+    of_run = SEED_SD**2
+    if claim.on == "gap":  # every seed samples its own train rows
+        over_train = _variance(arm, claim.metric, dict.fromkeys(arm.dev_rows, arm.recipe.log.train_rows))
+        assert over_train is not None, "the same metric has a variance on dev rows"
+        of_run += over_train
+    squared = 2 * of_run / seeds + 2 * over_rows * (WITHIN - BETWEEN + (1 - WITHIN) / seeds)
+    of_seeds = (of_run + over_rows * (1 - WITHIN)) / seeds  # the variance of an arm's scores is estimated from few
+    freedom = min(squared**2 / (2 * of_seeds**2 / (seeds - 1)), MANY)
+    return Estimate(0.0, math.sqrt(squared), freedom).smallest(LEVEL / len(plan.study.claims))
+
+
+def _variance(arm: PlannedArm, metric: str, rows: dict[str, int]) -> float | None:
+    """Variance over rows of one run's score; None for a metric without an upper bound."""
+    if metric == "overall":
+        parts = []
+        for task, names in arm.metrics.items():
+            own = _variance(arm, f"{task}.{names[0]}", rows)
+            if own is None:
+                return None
+            parts.append(own / 4 if METRICS[names[0]].is_correlation else own)  # it counts as (1 + r) / 2
+        return sum(parts) / len(parts) ** 2
+    task, _, name = metric.partition(".")
+    entry = METRICS[name]
+    if math.isinf(entry.range[1]):
+        return None
+    return ((1 - SCORE**2) ** 2 if entry.is_correlation else SCORE * (1 - SCORE)) / rows[task]
+
+
+def published_effect(plan: StudyPlan, claim: Claim) -> float | None:
+    """Return the difference between the published dev scores of both arms; None if they are not published."""
+    if claim.on == "gap":
+        return None
+    better, worse = (_published(plan, arm, claim.metric) for arm in (claim.better, claim.worse))
+    return None if better is None or worse is None else better - worse
+
+
+def _published(plan: StudyPlan, name: str, metric: str) -> float | None:
+    """Return the published score of an arm: tables of the reports have the primary metric of each task."""
+    row, primary = plan.study.arms[name].published, {task: own[0] for task, own in plan.arms[name].metrics.items()}
+    published = None if row is None else library()[row].published
+    if published is None:
+        return None
+    scores = {task: {primary[task]: value} for task, value in published.dev.items() if task in primary}
+    if metric == "overall":
+        return overall(scores, primary) if set(scores) == set(primary) else None
+    task, _, own = metric.partition(".")
+    return scores.get(task, {}).get(own)
