@@ -62,7 +62,11 @@ def train_run(
             settings["teachers"] = {str(teacher.folder): teacher.digest for teacher in teachers}
         if resume:
             refuse_other_run(out, settings)
-        notes = [*made.notes, *(lesson.prepare() for lesson in made.lessons.values())]
+        train = {name: task.fed for name, task in made.data.items()}
+        dev = {name: task.dev for name, task in made.data.items()}
+        sample = made.train_sample()
+        frozen = made.frozen_outputs([made.dev_sample, sample], processes)
+        notes = [*made.notes, *frozen.notes, *(lesson.prepare() for lesson in made.lessons.values())]
         wanted = recipe.trackers if processes.leads else ()
         trackers = [config.build(out, recipe.name, recipe.content(), allow_trackers) for config in wanted]
         # nothing is written before this line
@@ -74,8 +78,6 @@ def train_run(
         run.write_json(run.paths.environment, environment(made.step.device, processes.count, made.code))
         for note in notes:
             listener.noted(note)
-        train = {name: task.fed for name, task in made.data.items()}
-        dev = {name: task.dev for name, task in made.data.items()}
 
         def save_best(evaluation: Evaluation, rows: Mapping[str, Dataset]) -> None:
             run.replace_folder(run.paths.predictions, lambda to: save_predictions(evaluation, rows, to))
@@ -87,10 +89,11 @@ def train_run(
         trainer = Trainer(
             made.step,
             Course(plan, made.rates, recipe.modes(), average),
-            Scoring(dev, made.dev_sample, made.train_sample(), made.untrained, recipe.patience, save_best),
+            Scoring(dev, made.dev_sample, sample, made.untrained, recipe.patience, save_best),
             Saving(run, settings, recipe.checkpoint.every_steps),
             listener,
             processes,
+            frozen,
         )
         progress = trainer.fit()
         if not processes.leads:

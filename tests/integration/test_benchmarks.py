@@ -41,6 +41,7 @@ def test_predict_speed(tiny: Path, tmp_path: Path) -> None:
         ),
         ("distributed.py", {"two_vs_one"}),
         ("sources.py", {"epoch_vs_separate", "cpu_vs_separate", "tokens_vs_separate"}),
+        ("frozen_speed.py", {"epoch_vs_off", "step_vs_off", "evaluation_vs_off"}),
     ],
 )
 def test_training_benchmarks(script: str, keys: set[str]) -> None:

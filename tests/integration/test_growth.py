@@ -72,6 +72,7 @@ def test_exact_leaves_every_old_answer_as_it_is(old: Path, tiny: Path, tmp_path:
     run = tmp_path / "run"
     done = weft("add", old, recipe(tmp_path, tiny), "-o", run, "--keep", "exact", "--max-drop", 0)
     assert "The gate is open." in done.stdout
+    assert "the frozen layers run once per row: pooled vectors" in done.stdout
     found = result(run)
     assert set(found["answers"]) == {"sentiment", "similarity"}
     assert all(own["before"] == own["after"] for own in found["answers"].values())

@@ -44,7 +44,11 @@ class Body(nn.Module):
         self.embeddings.use_segments = False
 
     def embed(self, encoded: Encoded) -> Tensor:
-        """Return the input of the first layer, [t, w]."""
+        """Return the input of the first layer that is run, [t, w]: the embeddings, or stored states."""
+        if encoded.states is not None:
+            return encoded.states
+        if not encoded.lengths:
+            return self.embeddings.tokens.weight.new_zeros(0, self.shape.width)
         embedded: Tensor = self.embeddings(encoded.ids, encoded.positions, encoded.segments)
         return embedded
 
@@ -55,8 +59,15 @@ class Body(nn.Module):
 
         `read` holds the indices of the tokens whose last hidden state is used. The last state of all other tokens is
         zero. This saves most of a layer if the tasks use first tokens only. `adapted` are the adapters of the tokens.
+        If `encoded` has stored states, its first `depth` layers are not run, and the tensors before them are empty.
         """
-        return self._layers(embedded, Packed(encoded, self.shape.heads), read, adapted)
+        if encoded.depth == self.shape.layers:
+            return self._skipped(embedded, encoded.depth)
+        return self._layers(embedded, Packed(encoded, self.shape.heads), read, adapted, encoded.depth)
+
+    def states_at(self, encoded: Encoded, depth: int, adapted: AdaptedPass | None = None) -> Tensor:
+        """Return the output [t, w] of layer `depth`, without running the layers above it."""
+        return self._layers(self.embed(encoded), Packed(encoded, self.shape.heads), None, adapted, stop=depth)[-1]
 
     def forward(
         self, encoded: Encoded, read: Tensor | None = None, adapted: AdaptedPass | None = None
@@ -73,14 +84,26 @@ class Body(nn.Module):
         layout = Padded(mask, self.shape.heads)
         return self._layers(self.embeddings(ids, layout.positions, segments), layout, None, adapted)
 
+    @staticmethod
+    def _skipped(states: Tensor, depth: int) -> tuple[Tensor, ...]:
+        """The states after `depth` layers that were not run."""
+        return (*[states.new_empty(0, states.shape[-1])] * depth, states)
+
     def _layers(
-        self, hidden: Tensor, layout: TokenLayout, read: Tensor | None, adapted: AdaptedPass | None
+        self,
+        hidden: Tensor,
+        layout: TokenLayout,
+        read: Tensor | None,
+        adapted: AdaptedPass | None,
+        start: int = 0,
+        stop: int | None = None,
     ) -> tuple[Tensor, ...]:
+        """Run the layers after number `start`, whose output is `hidden`, up to number `stop`, by default all."""
         adapted = adapted or AdaptedPass()
         if self.relative is not None:
             layout.shared = self.relative(layout)
-        outputs = [hidden]
-        for number in range(1, self.shape.layers + 1):
+        outputs = list(self._skipped(hidden, start))
+        for number in range(start + 1, (self.shape.layers if stop is None else stop) + 1):
             weights = min(number, len(self.layers)) - 1
             layer, own = self.layers[weights], adapted.layer(weights)
             only = read if number == self.shape.layers else None

@@ -13,12 +13,13 @@ from weft.data.files import require_columns
 from weft.data.joined import JoinedFile
 from weft.data.labels import FlagColumns, LabelColumn, TextNumbers
 from weft.data.readings import Reader, TokenSequence, pack
+from weft.data.stored import StoredRows
 from weft.data.tokens import TokenizedFile
 from weft.data.word_labels import WordLabels
 from weft.data.words import WordTable
 from weft.foundation.errors import UserError
 from weft.foundation.randomness import generator
-from weft.foundation.values import Batch, Rows, Words
+from weft.foundation.values import Batch, Encoded, Rows, Words
 from weft.kinds.labels import Labels
 from weft.kinds.truth import Predictions, Targets
 
@@ -79,6 +80,8 @@ class Dataset:
         """Returns the teachers' predictions for rows of this data set, on the training scale."""
         self.labelled: NDArray[np.bool_] | None = None
         """Which rows have a label. None for all rows."""
+        self.stored: StoredRows | None = None
+        """What is stored of the body's outputs for these rows. None if the body reads their tokens."""
         if not len(rows):
             raise UserError(f"{file.source}: leaves no row for task {task!r}")
 
@@ -131,26 +134,45 @@ class Dataset:
     def sequences_at(self, index: int) -> list[TokenSequence]:
         """Return the sequences of any row of the file."""
         ids = [self.file.ids(column, index) for column in self.columns]
-        return self.reader.sequences(ids[0], *ids[1:], words=self.file.words(self.columns[0], index))
+        found = self.reader.sequences(ids[0], *ids[1:], words=self.file.words(self.columns[0], index))
+        if self.stored is None or self.stored.depth is None:
+            return found
+        stored = zip(found, self.stored.states(index), strict=True)
+        return [one._replace(states=states, depth=self.stored.depth) for one, states in stored]
 
     def _words(self, row: int) -> WordTable | None:
         return self.file.words(self.columns[0], int(self.rows[row]))
 
     def batch(self, rows: Rows) -> Batch:
         """Return a batch with rows sorted by length: token-level pooling groups adjacent rows of equal length."""
+        if self.stored is not None and self.stored.depth is None:
+            order = rows[self.stored.by_length(self.rows[rows])]
+            return self._batch(order, (), self.vectors(order))
         items = [(self.sequences(int(row)), int(row)) for row in rows]
         items.sort(key=lambda item: [len(side.ids) for side in item[0]])
         sides = zip(*(sequences for sequences, _ in items), strict=True)
-        order = np.array([row for _, row in items], dtype=np.int64)
-        words, target = self.targets_of(order)
+        return self._batch(np.array([row for _, row in items], dtype=np.int64), tuple(pack(side) for side in sides))
+
+    def vectors(self, rows: Rows) -> tuple[Tensor, ...] | None:
+        """Return the stored vectors of rows, one tensor [n, width] for each sequence of a row; None if there are none.
+
+        A task that reads vectors reads nothing else of a row.
+        """
+        if self.stored is None or self.stored.depth is not None:
+            return None
+        return torch.from_numpy(self.stored.vectors(self.rows[rows])).unbind(1)
+
+    def _batch(self, rows: Rows, texts: tuple[Encoded, ...], vectors: tuple[Tensor, ...] | None = None) -> Batch:
+        words, target = self.targets_of(rows)
         return Batch(
             task=self.task,
-            rows=order,
-            texts=tuple(pack(side) for side in sides),
+            rows=rows,
+            texts=texts,
             target=target,
             words=words,
-            teacher=None if self.teacher is None else torch.from_numpy(self.teacher(order)),
-            labelled=None if self.labelled is None else torch.from_numpy(self.labelled[order]),
+            teacher=None if self.teacher is None else torch.from_numpy(self.teacher(rows)),
+            labelled=None if self.labelled is None else torch.from_numpy(self.labelled[rows]),
+            vectors=vectors,
         )
 
     def targets_of(self, rows: Rows) -> tuple[Words | None, Tensor]:
@@ -178,6 +200,10 @@ class Dataset:
     def token_counts(self) -> NDArray[np.int64]:
         """Return the number of tokens per row that the body receives, including special tokens."""
         return self.reader.token_counts(self.text_lengths())
+
+    def sequence_tokens(self, indices: Rows) -> NDArray[np.int64]:
+        """Return [sequences, n] numbers of tokens of each sequence of rows of the file."""
+        return self.reader.sequence_tokens([self.file.lengths(column)[indices] for column in self.columns])
 
     def cut_rows(self) -> int:
         """Return the number of rows that lose tokens because of `max_length`."""

@@ -41,6 +41,10 @@ class TokenSequence(NamedTuple):
     """Number of sequences in `ids`, all of the same length."""
     words: WordPlaces | None = None
     """The words of the text, if the labels are of words. They make no difference to the body."""
+    states: NDArray[np.floating] | None = None
+    """[tokens, width] stored outputs of the body's layer `depth`, which a pass starts from."""
+    depth: int = 0
+    """Layer of the stored states."""
 
     @property
     def key(self) -> tuple[bytes, int, int]:
@@ -101,9 +105,17 @@ class Reader:
 
     def token_counts(self, lengths: Sequence[Lengths]) -> Lengths:
         """Return the [n] numbers of tokens per row that the body receives, given the text lengths of each column."""
+        counts: Lengths = self.sequence_tokens(lengths).sum(axis=0)
+        return counts
+
+    def sequence_tokens(self, lengths: Sequence[Lengths]) -> Lengths:
+        """Return [sequences, n] numbers of tokens of what `sequences` returns, given the text lengths of each column.
+
+        Windows of one text count together.
+        """
         texts = self._in_sequences(lengths)
         tokens = self.long_texts.sizes(texts, self.room) + self._specials
-        counts: Lengths = (self.long_texts.counts(texts, self.room) * tokens).sum(axis=0)
+        counts: Lengths = self.long_texts.counts(texts, self.room) * tokens
         return counts
 
     def whole_lengths(self, lengths: Sequence[Lengths]) -> Lengths:
@@ -175,4 +187,13 @@ def pack(sequences: Sequence[TokenSequence]) -> Encoded:
     for end, sequence in zip(np.cumsum([len(each.ids) for each in sequences]), sequences, strict=True):
         segments[end - sequence.of_second : end] = 1
     windows = tuple(each.windows for each in sequences)
-    return Encoded(torch.from_numpy(ids), torch.from_numpy(segments), lengths, windows if max(windows) > 1 else None)
+    states = [each.states for each in sequences if each.states is not None]
+    stored = len(states) == len(sequences)  # else all sequences of the pass start from their ids
+    return Encoded(
+        torch.from_numpy(ids),
+        torch.from_numpy(segments),
+        lengths,
+        windows if max(windows) > 1 else None,
+        torch.from_numpy(np.concatenate(states)) if stored else None,
+        sequences[0].depth if stored else 0,
+    )

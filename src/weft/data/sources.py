@@ -67,12 +67,15 @@ class TextSource:
         first = next(iter(self.datasets.values()))
         return first.reader.token_counts([first.file.lengths(column)[self.rows] for column in first.columns])
 
-    def parts(self) -> Iterator[tuple[NDArray[np.int64], list[list[TokenSequence]]]]:
-        """Yield the row numbers and the sequences of each part. Parts are small and strided over all rows."""
+    def parts(self) -> Iterator[NDArray[np.int64]]:
+        """Yield the row numbers of each part. Parts are small and strided over all rows."""
         count = -(-len(self) // PART)
         for first in range(count):
-            where = np.arange(first, len(self), count)
-            yield where, [self.sequences(int(row)) for row in where]
+            yield np.arange(first, len(self), count)
+
+    def part_sequences(self, where: NDArray[np.int64]) -> list[list[TokenSequence]]:
+        """Return the sequences of each row of a part."""
+        return [self.sequences(int(row)) for row in where]
 
 
 def find_sources(datasets: Mapping[str, Dataset]) -> list[TextSource]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
 
@@ -26,6 +26,10 @@ class Encoded:
     """n sequence lengths that sum to t"""
     windows: tuple[int, ...] | None = None
     """number of adjacent sequences that belong to each text; None if every text is one sequence"""
+    states: Tensor | None = None
+    """[t, w] stored outputs of the body's layer `depth`, which a pass starts from; None to start from the ids"""
+    depth: int = 0
+    """layer of the stored states: the number of layers that a pass skips"""
 
     @cached_property
     def runs(self) -> list[tuple[int, int]]:
@@ -59,18 +63,29 @@ class Encoded:
     def join(parts: Sequence["Encoded"]) -> "Encoded":
         """Concatenate all sequences of all parts, in order; ``hidden.split([len(p.ids) for p in parts])`` undoes it.
 
-        The result is for the body, which does not ask which sequences are windows of one text.
+        The result is for the body, which does not ask which sequences are windows of one text. It has stored states
+        if all parts have those of the same layer: all sequences of a pass start at one layer.
         """
         if len(parts) == 1:
             return parts[0]
+        states = [part.states for part in parts if part.states is not None]
+        stored = len(states) == len(parts) and len({part.depth for part in parts}) == 1
         return Encoded(
             ids=torch.cat([part.ids for part in parts]),
             segments=torch.cat([part.segments for part in parts]),
             lengths=tuple(length for part in parts for length in part.lengths),
+            states=torch.cat(states) if stored else None,
+            depth=parts[0].depth if stored else 0,
         )
 
+    def only(self, tokens: Tensor, lengths: tuple[int, ...]) -> "Encoded":
+        """Return some of the sequences, given by the indices of their tokens and by their lengths."""
+        states = None if self.states is None else self.states[tokens]
+        return Encoded(self.ids[tokens], self.segments[tokens], lengths, states=states, depth=self.depth)
+
     def to(self, device: torch.device) -> "Encoded":
-        return Encoded(self.ids.to(device), self.segments.to(device), self.lengths, self.windows)
+        states = None if self.states is None else self.states.to(device)
+        return replace(self, ids=self.ids.to(device), segments=self.segments.to(device), states=states)
 
 
 Taken = slice | Tensor
@@ -96,6 +111,9 @@ class DistinctTexts:
         `merge` is false if each batch needs states of its own.
         """
         texts = [text for batch in batches for text in batch]
+        if not texts:
+            nothing = torch.zeros(0, dtype=torch.int64)
+            return DistinctTexts(Encoded(nothing, nothing, ()), None)
         joined = Encoded.join(texts)
         if len(batches) == 1 or not merge:
             return DistinctTexts(joined, None)
@@ -106,7 +124,7 @@ class DistinctTexts:
         lengths = np.array(joined.lengths)
         starts = lengths.cumsum() - lengths
         keep = torch.from_numpy(_stretches(starts[first], lengths[first])).to(joined.ids.device)
-        kept = Encoded(joined.ids[keep], joined.segments[keep], tuple(lengths[first].tolist()))
+        kept = joined.only(keep, tuple(lengths[first].tolist()))
         new_starts = (lengths[first].cumsum() - lengths[first])[numbers]
         ends = np.cumsum([len(text.lengths) for text in texts])
         places = [
@@ -209,12 +227,15 @@ class Batch:
     """[n] 1 for rows with a label, 0 for rows with only teachers' predictions; None if all rows have a label"""
     words: Words | None = None
     """the words of all rows, if their labels are of words"""
+    vectors: tuple[Tensor, ...] | None = None
+    """[n, width] stored pooled vectors, in place of each of `texts`, which are then left out"""
 
     def to(self, device: torch.device) -> "Batch":
         texts = tuple(text.to(device) for text in self.texts)
         teacher, labelled = (None if one is None else one.to(device) for one in (self.teacher, self.labelled))
         words = None if self.words is None else self.words.to(device)
-        return Batch(self.task, self.rows, texts, self.target.to(device), teacher, labelled, words)
+        vectors = None if self.vectors is None else tuple(own.to(device) for own in self.vectors)
+        return Batch(self.task, self.rows, texts, self.target.to(device), teacher, labelled, words, vectors)
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,9 @@ def _frozen(recipe: Recipe, new: list[str]) -> Recipe:
     phases = None if recipe.phases is None else tuple(_only(phase, new) for phase in recipe.phases)
     schedule = _of_tasks(recipe.schedule, new)
     own_adapters = recipe.adapter is not None and recipe.adapter.per_task
-    frozen = FrozenConfig(adapters=own_adapters or recipe.adapter is None)
+    adapts = own_adapters or recipe.adapter is None
+    asked = recipe.trainable if isinstance(recipe.trainable, FrozenConfig) else FrozenConfig()
+    frozen = asked.model_copy(update={"adapters": adapts})
     return recipe.model_copy(update={"trainable": frozen, "schedule": schedule, "phases": phases})
 
 

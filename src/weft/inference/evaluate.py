@@ -39,7 +39,8 @@ def predict_rows(engine: Engine, dataset: Dataset) -> Predictions:
 def _answers(engine: Engine, source: TextSource) -> dict[str, Predictions]:
     """Predict the rows of a source part by part, so that only the predictions stay in memory."""
     found: dict[str, NDArray[Any]] = {}
-    for where, rows in source.parts():
+    for where in source.parts():
+        rows = source.part_sequences(where)
         places = {name: place[where] for name, place in source.places.items()}
         asked = {name: own for name, place in places.items() if len(own := np.flatnonzero(place >= 0))}
         asks = {

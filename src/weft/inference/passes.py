@@ -1,6 +1,6 @@
 """Forward passes over many rows without training: large batches, no dropout, each distinct text encoded once."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -199,21 +199,41 @@ def run_over(network: Network, source: TextSource, device: torch.device) -> dict
     """Compute predictions, loss and projected vectors of every row of every task of a source, in one pass."""
     scorers = {name: _Scorer(network.task(name), dataset) for name, dataset in source.datasets.items()}
     with at_rest(network):
-        for where, rows in source.parts():
-            distinct, places = without_repeats(_flat(rows))
-            sides = torch.tensor(places, device=device).split(len(rows))
-            found = pooled(network, list(scorers), distinct, device)
-            for name, scorer in scorers.items():
-                place = source.places[name][where]
-                asked = np.flatnonzero(place >= 0)
-                if not len(asked):
-                    continue
-                if name in found.tokens:
-                    scorer.add_words(place[asked], [found.tokens[name][places[i]] for i in asked])
+        for where in source.parts():
+            asked = {name: np.flatnonzero(source.places[name][where] >= 0) for name in scorers}
+            asked = {name: own for name, own in asked.items() if len(own)}
+            encoded = {}
+            for name, own in asked.items():
+                rows = source.places[name][where[own]]
+                stored = source.datasets[name].vectors(rows)
+                if stored is None:
+                    encoded[name] = own
                 else:
-                    chosen = torch.from_numpy(asked).to(device)
-                    scorer.add(place[asked], [found.vectors[name][side[chosen]] for side in sides])
+                    scorers[name].add(rows, [side.to(device) for side in stored])
+            if encoded:
+                _encode(network, source, where, {name: (scorers[name], own) for name, own in encoded.items()}, device)
     return {name: scorer.scored() for name, scorer in scorers.items()}
+
+
+def _encode(
+    network: Network,
+    source: TextSource,
+    where: Rows,
+    asked: Mapping[str, tuple[_Scorer, Rows]],
+    device: torch.device,
+) -> None:
+    """Run one part of a source through the body; `asked` are the places in the part that each task asks about."""
+    rows = source.part_sequences(where)
+    distinct, places = without_repeats(_flat(rows))
+    sides = torch.tensor(places, device=device).split(len(rows))
+    found = pooled(network, list(asked), distinct, device)
+    for name, (scorer, own) in asked.items():
+        numbers = source.places[name][where[own]]
+        if name in found.tokens:
+            scorer.add_words(numbers, [found.tokens[name][places[i]] for i in own])
+        else:
+            chosen = torch.from_numpy(own).to(device)
+            scorer.add(numbers, [found.vectors[name][side[chosen]] for side in sides])
 
 
 def pair_vectors(sides: Sequence[Tensor]) -> NDArray[np.float32]:

@@ -29,7 +29,10 @@ class Bregman(OutputPenalty):
         self.teacher = copy.deepcopy(network).requires_grad_(False)
 
     def earlier(self, network: Network) -> Network:
-        return cast(Network, self.teacher.train(network.training))
+        # module by module, because a frozen part of the network has no dropout
+        for theirs, ours in zip(self.teacher.modules(), network.modules(), strict=True):
+            theirs.training = ours.training
+        return cast(Network, self.teacher)
 
     def forward(self, output: Tensor, before: Tensor, divergence: Divergence) -> Tensor:
         return self.weight * divergence(output, before)

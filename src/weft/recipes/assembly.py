@@ -1,6 +1,7 @@
 """All objects of a run, built but not yet trained."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,8 @@ from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan, Stretched
 from weft.tasks.network import Network
 from weft.training.distillation import TeacherPredictions
+from weft.training.distributed import SOLO, Processes
+from weft.training.frozen import FrozenOutputs
 from weft.training.phases import Rates
 from weft.training.step import Step
 
@@ -77,11 +80,18 @@ class Assembly:
         """Learning rate of every step."""
         return learning_rates(self.recipe, self.plan)
 
+    def frozen_outputs(self, scored: Sequence[Mapping[str, Dataset]], processes: Processes = SOLO) -> FrozenOutputs:
+        """What is stored of the frozen body's outputs; `scored` are the data sets of an evaluation."""
+        recipe = self.recipe
+        averaged = recipe.average is not None
+        return FrozenOutputs(recipe.cache, self.step, self.plan, recipe.modes(), scored, processes, averaged=averaged)
+
     def train_sample(self) -> dict[str, Dataset]:
         """Sample of train rows that every evaluation scores in addition to the dev rows."""
         rows, seed = self.recipe.log.train_rows, self.recipe.seed
         labelled = {name: task.train for name, task in self.data.items() if rows and len(task.train)}
-        return {name: train.sample(rows, seed) for name, train in labelled.items()}
+        # copies: what is stored of the rows that are scored is not what is stored of those that are trained
+        return {name: copy(train).sample(rows, seed) for name, train in labelled.items()}
 
 
 def learning_rates(recipe: Recipe, plan: Plan) -> Rates:

@@ -21,6 +21,7 @@ from weft.recipes.long_texts import describe_cuts
 from weft.recipes.recipe import Recipe
 from weft.schedules.plan import Plan
 from weft.tasks.network import Network
+from weft.training.frozen import FrozenOutputs
 
 PAYS = 0.6
 """Fraction of the raw matrix-multiply rate that a training step reaches, for the time estimate."""
@@ -106,6 +107,8 @@ def examine(made: Assembly) -> Findings:
         if len(dataset)
     ]
     tokens = BodyTokens.of(data, made.step)
+    scored = [made.dev_sample, made.train_sample()]
+    frozen = made.frozen_outputs(scored)
     return Findings(
         splits=splits,
         steps=plan.steps,
@@ -113,13 +116,13 @@ def examine(made: Assembly) -> Findings:
             *describe_sources(fed_rows(data)),
             *describe_plan(made.recipe, plan, {name: len(fed) for name, fed in fed_rows(data).items()}),
         ],
-        seconds=estimate_seconds(made, tokens),
+        seconds=estimate_seconds(made, tokens, frozen),
         evaluations=len(plan.evaluations) + made.samples_dev,
-        scoring=_estimate_evaluations(made),
+        scoring=_estimate_evaluations(made, scored, frozen),
         parameters=sum(p.numel() for p in network.parameters()),
         trained=sum(p.numel() for p in trained_parameters(made).values()),
         gigabytes=estimate_memory(made, tokens) / 1e9,
-        remarks=made.notes,
+        remarks=[*made.notes, *frozen.notes, *frozen.outlook],
         layouts=describe_layouts(data),
         cuts=[said for rows in fed_rows(data).values() if (said := describe_cuts(rows, network.body.shape.positions))],
     )
@@ -141,11 +144,19 @@ def describe_layouts(data: dict[str, TaskData]) -> list[str]:
     return [f"{path}: {file.dialect}" for path, file in files.items() if file.dialect and file.dialect.is_obvious]
 
 
-def _estimate_evaluations(made: Assembly) -> float:
-    """Estimate the seconds of all evaluations of a run."""
-    dev, train = {name: task.dev for name, task in made.data.items()}, made.train_sample()
-    seconds = len(made.plan.evaluations) * estimate_scoring(made.network, [made.dev_sample, train])
-    return seconds + (estimate_scoring(made.network, [dev, train]) if made.samples_dev else 0.0)
+def _estimate_evaluations(made: Assembly, scored: Sequence[Mapping[str, Dataset]], frozen: FrozenOutputs) -> float:
+    """Estimate the seconds of all evaluations of a run; rows with stored outputs do not go through the frozen layers.
+
+    The final evaluation on all dev rows computes everything.
+    """
+    tokens = 0.0
+    for step in made.plan.evaluations:
+        phase = made.plan.phase(max(step - 1, 0))
+        for source in (source for datasets in scored for source in find_sources(datasets)):
+            share = max(frozen.share(phase, dataset) for dataset in source.datasets.values())
+            tokens += share * source.token_counts().sum()
+    final = [{name: task.dev for name, task in made.data.items()}, scored[1]] if made.samples_dev else []
+    return _seconds(made.network, tokens) + estimate_scoring(made.network, final)
 
 
 def describe_plan(recipe: Recipe, plan: Plan, sizes: dict[str, int]) -> list[str]:
@@ -210,10 +221,17 @@ def trained_parameters(made: Assembly) -> dict[str, nn.Parameter]:
     return {name: p for name, p in made.network.named_parameters() if any(mode.trains(name) for mode in modes)}
 
 
-def estimate_seconds(made: Assembly, tokens: BodyTokens) -> float:
-    """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows."""
+def estimate_seconds(made: Assembly, tokens: BodyTokens, frozen: FrozenOutputs) -> float:
+    """Estimate the training time from the matrix-multiply rate of this machine and the tokens of some windows.
+
+    Stored outputs of frozen layers are computed once.
+    """
     passes = [passes_of(made.network, mode) for mode in made.recipe.modes()]
-    return _seconds(made.network, tokens.of_training(made.plan, passes))
+
+    def share(phase: int, task: str) -> float:
+        return frozen.share(phase, made.data[task].fed)
+
+    return _seconds(made.network, tokens.of_training(made.plan, passes, share) + frozen.tokens)
 
 
 def estimate_scoring(network: Network, splits: Sequence[Mapping[str, Dataset]]) -> float:

@@ -1,6 +1,6 @@
 """What a run costs, in tokens that go through the body: known before it starts, and equal on every machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,10 +46,20 @@ class BodyTokens:
             for own in together.values()
         )
 
-    def of_training(self, plan: Plan, passes: Sequence[int]) -> float:
-        """Tokens of a forward pass that costs as much as all steps; `passes` are those of each phase."""
+    def of_training(
+        self, plan: Plan, passes: Sequence[int], share: Callable[[int, str], float] = lambda _phase, _task: 1.0
+    ) -> float:
+        """Tokens of a forward pass that costs as much as all steps; `passes` are those of each phase.
+
+        `share` is the fraction of the layers that the rows of a task go through in a phase. Defaults to all.
+        """
         steps = np.linspace(0, plan.steps - 1, min(SAMPLED, plan.steps)).astype(int).tolist()
-        costs = [passes[plan.phase(step)] * self.of_parts(plan.window(step).parts) for step in steps]
+        costs = []
+        for step in steps:
+            phase, parts = plan.phase(step), plan.window(step).parts
+            shares = {part.task: share(phase, part.task) for part in parts}
+            groups = [[part for part in parts if shares[part.task] == own] for own in set(shares.values())]
+            costs.append(passes[phase] * sum(shares[own[0].task] * self.of_parts(own) for own in groups))
         return float(np.mean(costs)) * plan.steps
 
 

@@ -137,6 +137,14 @@ def disabled_keys(recipe: Recipe, plan: Plan, warmup: int, *, budget: bool) -> l
         found.append("calibrate: has no effect, because no task has classes")
     if recipe.code is not None and not names_code(recipe.content()):
         found.append("code: has no effect, because the recipe names no component by `use`")
+    modes = recipe.modes()
+    if recipe.body_dropout and recipe.adapter is None and all(m.name == "frozen" and not m.dropout for m in modes):
+        found.append(
+            "body_dropout: has no effect, because the body is frozen; "
+            'trainable = { name = "frozen", dropout = true } applies it to a frozen body'
+        )
+    if any(mode.name == "layers" and mode.dropout and (mode.embeddings or 0 in mode.layers) for mode in modes):
+        found.append("trainable.dropout: has no effect, because no layer below the trained ones is frozen")
     if recipe.optimizer.gradient_checkpointing and not _trains_shared(recipe) and recipe.adapter is None:
         found.append("optimizer.gradient_checkpointing: has no effect, because the body is frozen")
     return found

@@ -28,6 +28,7 @@ from weft.training.averaging import AverageConfig
 from weft.training.checkpoint import CheckpointConfig
 from weft.training.distillation import DistillConfig
 from weft.training.optimizer import OptimizerConfig
+from weft.training.outputs import CacheConfig
 from weft.training.phases import Phase, PhaseConfig
 from weft.training.step import LogConfig
 from weft.training.trainable import FrozenConfig, FullConfig, TrainableConfig
@@ -42,7 +43,7 @@ class Recipe(ModelConfig):
     written = tuple(
         "name body layers code seed epochs max_length dropout body_dropout segments patience dev_rows dev_sample "
         "calibrate trackers adapter tasks schedule trainable phases weighting surgery penalties optimizer distill "
-        "average checkpoint log".split()
+        "average cache checkpoint log".split()
     )
     epochs: int = Field(ge=1)
     """Total number of epochs, as the schedule defines an epoch."""
@@ -73,6 +74,8 @@ class Recipe(ModelConfig):
     average: AverageConfig | None = None
     """Average of the weights that is evaluated and saved instead of the weights themselves: ema or swa. Defaults to
     none."""
+    cache: CacheConfig = CacheConfig()
+    """What is stored of a frozen body's outputs."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """How often checkpoints are saved."""
     log: LogConfig = LogConfig()

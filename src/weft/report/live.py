@@ -122,7 +122,7 @@ class Watcher:
         self.rate = SMOOTH * (self.rate or rate) + (1 - SMOOTH) * rate
         self.last = now
         losses = "  ".join(f"{task} {loss:.3f}" for task, loss in self.losses.items())
-        speed = f"{self.rate:,.0f} tokens/s"
+        speed = f"{self.rate:,.0f} tokens/s" if self.rate else ""
         if self.bar is not None:
             self.bar.show(step, losses, speed)
         elif now - self.spoke >= PLAIN_SECONDS or step == self.steps:

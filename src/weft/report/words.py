@@ -38,7 +38,8 @@ def facts(run: Run, scores: Scores) -> list[tuple[str, str, str]]:
         # the median, because some steps include an evaluation
         cost = float(np.median(np.diff([record.seconds for record in run.steps])))
         tokens = float(np.mean([record.tokens for record in run.steps]))
-        rate = f"{tokens / cost:,.0f} tokens per second" if cost > 0 else ""
+        # steps on stored outputs of a frozen body process no tokens
+        rate = f"{tokens / cost:,.0f} tokens per second" if cost > 0 and tokens > 0 else ""
         found.append(("cost per step", f"{cost:.2f} s", rate))
     if run.result is not None:
         found.append(("parameters", _millions(run.result.parameters), "body and heads"))

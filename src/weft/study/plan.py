@@ -192,13 +192,14 @@ def _plan_arm(
         made = assemble(recipe, steps=steps, device=device, trust_code=trust_code)
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
+    dev = [{task: own.dev for task, own in made.data.items()}]
     return PlannedArm(
         name=name,
         recipe=recipe,
         steps=steps,
         train_rows=rows_seen(made.plan, {task: len(rows) for task, rows in fed_rows(made.data).items()}),
-        training=estimate_seconds(made, BodyTokens.of(made.data, made.step)),
-        scoring=estimate_scoring(made.network, [{task: own.dev for task, own in made.data.items()}]),
+        training=estimate_seconds(made, BodyTokens.of(made.data, made.step), made.frozen_outputs(dev)),
+        scoring=estimate_scoring(made.network, dev),
         metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
         dev_rows={task: len(own.dev) for task, own in made.data.items()},
         dev_digest={

@@ -35,12 +35,36 @@ class Network(nn.Module):
         self.adapter = adapter
         self.adapters = nn.ModuleDict(adapters or {})
         self.tasks = nn.ModuleDict({task.name: task for task in tasks})
+        self.settled = 0
+        """number of the body's lowest layers whose outputs do not change in training: they and the embeddings are
+        frozen and run without dropout"""
 
     def task(self, name: str) -> Task:
         """Return a task by name."""
         task = self.tasks[name]
         assert isinstance(task, Task)
         return task
+
+    def train(self, mode: bool = True) -> "Network":
+        """Set training mode; the settled layers stay in eval mode, without dropout."""
+        super().train(mode)
+        for module in self.settled_modules():
+            module.eval()
+        return self
+
+    def settled_modules(self) -> list[nn.Module]:
+        """Return all modules that the outputs of the settled layers depend on; none if no layer is settled."""
+        if not self.settled:
+            return []
+        body, every = self.body, self.settled == self.body.shape.layers
+        count = min(self.settled, len(body.layers))  # sets of weights
+        adapters = [own for own in (self.adapter, *self.adapters.values()) if own is not None]
+        found = [body.embeddings, *body.layers[:count], body.relative, body.final if every else None]
+        for adapter in adapters:
+            layers = adapter.layers
+            assert isinstance(layers, nn.ModuleList)
+            found += [adapter] if every else list(layers[:count])
+        return [module for module in found if module is not None]
 
     @property
     def shares_states(self) -> bool:
@@ -93,19 +117,31 @@ class Network(nn.Module):
         return DistinctTexts.of([batch.texts for batch in batches], merge=self.shares_states)
 
     def outputs(self, embedded: Tensor, distinct: DistinctTexts, batches: Sequence[Batch]) -> list[Tensor]:
-        """Compute the outputs from embeddings [t, w] of the distinct sequences of the batches' texts."""
+        """Compute the outputs from embeddings [t, w] of the distinct sequences of the batches' texts.
+
+        A batch with stored vectors has no texts and does not go through the body.
+        """
         texts = [text for batch in batches for text in batch.texts]
+        pieces = iter(self._pieces(embedded, distinct, batches, texts) if texts else ())
+        outputs = [
+            self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts, batch.words)
+            if batch.vectors is None
+            else self.task(batch.task).outputs(list(batch.vectors))
+            for batch in batches
+        ]
+        # losses and their logarithms need more precision than half precision has
+        return [output.float() if output.dtype in (torch.bfloat16, torch.float16) else output for output in outputs]
+
+    def _pieces(
+        self, embedded: Tensor, distinct: DistinctTexts, batches: Sequence[Batch], texts: Sequence[Encoded]
+    ) -> Sequence[Sequence[Tensor]]:
+        """Run the body; return the token states of each text in every layer."""
         first_only = [self.task(batch.task).pooling.first_only for batch in batches for _ in batch.texts]
         spans = [(batch.task, len(text.ids)) for batch in batches for text in batch.texts]
         if self.shares_states:  # all tasks have the same adapter, or none
             spans = [(batches[0].task, len(distinct.encoded.ids))]
         layers = self.states(embedded, distinct.encoded, spans, tokens_read(texts, first_only, distinct.places))
-        pieces = iter(split_layers(layers, texts, distinct.places))
-        outputs = [
-            self.task(batch.task)(list(islice(pieces, len(batch.texts))), batch.texts, batch.words) for batch in batches
-        ]
-        # losses and their logarithms need more precision than half precision has
-        return [output.float() if output.dtype in (torch.bfloat16, torch.float16) else output for output in outputs]
+        return split_layers(layers, texts, distinct.places)
 
 
 def layer_of(parameter: str) -> int | None:
@@ -163,5 +199,6 @@ def split_layers(
     if places is not None:
         return [TextLayers(layers, place) for place in places]
     sizes = [len(text.ids) for text in texts]
-    by_layer = [layer.split(sizes) for layer in layers]
+    # layers that a pass from stored states has skipped are empty
+    by_layer = [layer.split(sizes) if len(layer) else (layer,) * len(texts) for layer in layers]
     return [tuple(split[i] for split in by_layer) for i in range(len(texts))]

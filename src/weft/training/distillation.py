@@ -7,7 +7,6 @@ and data share it. Files are written atomically, and their digest is verified wh
 """
 
 import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +16,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field, field_validator
 
+from weft.data.arrays import array_folder, open_array, store_array
 from weft.data.dataset import Dataset
 from weft.data.frames import GivenFrames
 from weft.data.tokenizer import Tokenizer
-from weft.data.tokens import PRIVATE, private_folder
-from weft.foundation.atomic import replacing, sha256, write_whole
 from weft.foundation.config import Config
 from weft.foundation.errors import UserError
 from weft.foundation.values import Rows
@@ -225,13 +223,11 @@ class TeacherPredictions:
     def _open(self, teacher: Teacher) -> Predictions:
         rows = self._as_read_by(teacher)
         parts = (FORMAT, teacher.digest, self.task, rows.file.key, hashlib.sha256(rows.rows.tobytes()).hexdigest())
-        folder = private_folder() / "teachers"
-        folder.mkdir(exist_ok=True)
-        target = folder / f"{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:40]}.npy"
-        if not _is_sound(target):
+        target = array_folder("teachers") / f"{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:40]}.npy"
+        stored: Predictions | None = open_array(target)
+        if stored is None:
             model = load(teacher.folder, self.student.device, trust_code=self.student.trust_code)
-            _store(predict_rows(model.engine, rows), target)
-        stored: Predictions = np.load(target, mmap_mode="r", allow_pickle=False)
+            stored = store_array(predict_rows(model.engine, rows), target)
         return stored
 
     def _as_read_by(self, teacher: Teacher) -> Dataset:
@@ -247,19 +243,3 @@ class TeacherPredictions:
             rows = rows.with_unlabelled(files.open("unlabelled"))
         assert np.array_equal(rows.rows, self.train.rows), "the same file and rules give the same rows"
         return rows
-
-
-def _store(answers: Predictions, target: Path) -> None:
-    with replacing(target, mode=PRIVATE) as temporary:
-        with temporary.open("wb") as handle:
-            np.save(handle, answers, allow_pickle=False)
-        write_whole(target.with_suffix(".json"), json.dumps({"digest": sha256(temporary)}), mode=PRIVATE)
-
-
-def _is_sound(path: Path) -> bool:
-    """Return whether a file matches the digest that was stored when it was written."""
-    try:
-        notes = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        return bool(notes["digest"] == sha256(path))
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # missing or damaged: predicted again

@@ -36,6 +36,8 @@ class Processes(ABC):
 
     count: int = 1
     """world size"""
+    rank: int = 0
+    """number of this process"""
     leads: bool = True
     """whether this is rank 0, which evaluates, writes files and prints"""
     own: tuple[str, ...] = ()

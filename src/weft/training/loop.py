@@ -20,6 +20,7 @@ from weft.training.averaging import WeightAverage
 from weft.training.checkpoint import Checkpoints, Progress
 from weft.training.distributed import SOLO, Processes
 from weft.training.evaluator import Evaluator, Scoring
+from weft.training.frozen import FrozenOutputs
 from weft.training.listener import TrainListener
 from weft.training.phases import Rates
 from weft.training.step import Step
@@ -66,7 +67,9 @@ class Trainer:
         saving: Saving,
         listener: TrainListener,
         processes: Processes = SOLO,
+        frozen: FrozenOutputs | None = None,
     ) -> None:
+        """`frozen` stores the outputs of frozen layers. Defaults to computing them at every step."""
         self.network = step.network
         self.step = step
         self.plan = course.plan
@@ -76,6 +79,7 @@ class Trainer:
         self.saving = saving
         self.listener = listener
         self.processes = processes
+        self.frozen = frozen
         self.evaluator = Evaluator(self.network, step.device, course.plan, scoring, saving.run, listener)
         self._phase: int | None = None
         state = nn.ModuleDict({"network": step.network, "weighting": step.weighting, "penalties": step.penalties})
@@ -94,6 +98,7 @@ class Trainer:
         with stop_requests(echoes=self.processes.count > 1) as asked_to_stop:
             while True:
                 if progress.step in self.plan.evaluations and self._not_yet_evaluated():
+                    self._enter_phase(self.plan.phase(max(progress.step - 1, 0)))
                     self._evaluate(progress.seconds + time.perf_counter() - clock)
                 must_stop = self.processes.any(asked_to_stop())
                 if progress.step != self._saved_at and (self._is_due_for_checkpoint() or must_stop):
@@ -110,6 +115,8 @@ class Trainer:
                 self._advance(progress.seconds + time.perf_counter() - clock)
         if self.processes.leads and self.scoring.samples:
             before = progress.seconds
+            if self.frozen is not None:  # the best model may have another body than the last phase
+                self.frozen.detach()
             self.evaluator.finish(progress, lambda: before + time.perf_counter() - clock)
             progress.seconds = before + time.perf_counter() - clock
         return progress
@@ -119,7 +126,8 @@ class Trainer:
         window = self.plan.window(progress.step)
         lr = self.course.rates(progress.step)
         self._enter_phase(self.plan.phase(progress.step))
-        self.network.train()
+        if not self.network.training:
+            self.network.train()
         if progress.step + 1 < self.plan.steps:
             self.step.prepare(self.plan.window(progress.step + 1))
         report = self.step(window, lr, self.course.rates.share(progress.step))
@@ -146,9 +154,13 @@ class Trainer:
         self.listener.stepped(progress.step, report, seconds)
 
     def _enter_phase(self, number: int) -> None:
-        if number != self._phase:
-            set_trainable(self.network, self.course.modes[number])
-            self._phase = number
+        if number == self._phase:
+            return
+        set_trainable(self.network, self.course.modes[number])
+        self.step.ahead.forget()
+        for note in self.frozen.enter(number) if self.frozen is not None else ():
+            self.listener.noted(note)
+        self._phase = number
 
     def _evaluate(self, seconds: float) -> None:
         if not self.processes.leads:

@@ -13,7 +13,8 @@ Key = tuple[int, int, str]
 class Ahead:
     """Prefetches the batches of the next window in a thread while the current window is computed.
 
-    A batch is a function of its rows, so the result does not depend on when or in which thread it is built.
+    A batch is a function of its rows and the phase, so the result does not depend on when or in which thread it is
+    built.
     """
 
     def __init__(self, datasets: Mapping[str, Dataset]) -> None:
@@ -29,6 +30,10 @@ class Ahead:
             (window.step, part.micro, part.task): self._thread.submit(self.datasets[part.task].batch, part.rows)
             for part in window.parts
         }
+
+    def forget(self) -> None:
+        """Discard all prefetched batches: in another phase, a batch can carry other stored states."""
+        self._coming = {}
 
     def units(self, window: Window, task: str) -> int:
         """Return the number of units of a task in a window, which its loss there is averaged over; at least 1."""
