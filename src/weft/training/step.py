@@ -209,10 +209,8 @@ class Step:
         totals.tokens += len(distinct.encoded.ids)
 
     def _losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:
-        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers.
-
-        A row without a label has no label loss; teachers predict all such rows.
-        """
+        """[n] loss of each row: `(1 - weight) label loss + weight distillation loss` if its task has teachers. A row
+        without a label has no label loss; teachers predict all such rows."""
         distillation = self.methods.distillation
         if distillation is None or batch.teacher is None:
             return self._label_losses(window, part, batch, output)
@@ -220,10 +218,8 @@ class Step:
         taught = self.network.task(batch.task).imitation(output, batch.teacher, distillation.temperature)
         if weight == 1:
             return taught
-        losses = self._label_losses(window, part, batch, output)
-        if batch.labelled is not None:
-            losses = losses * batch.labelled
-        return (1 - weight) * losses + weight * taught
+        share = (1 - weight) * (1 if batch.labelled is None else batch.labelled)
+        return share * self._label_losses(window, part, batch, output) + weight * taught
 
     def _label_losses(self, window: Window, part: Part, batch: Batch, output: Tensor) -> Tensor:
         """[n] label loss of each row of this process. A loss that gathers sees the rows of all processes.
