@@ -91,8 +91,8 @@ def _read_task(
 
     try:
         labels = labels_of(files)
+        train = files.training(labels) if learns else files.dataset("dev", labels).without_rows()
         dev = files.dataset("dev", labels)
-        train = files.training(labels) if learns else dev.without_rows()
         unlabelled = files.open("unlabelled") if files.has("unlabelled") else None
         return TaskData(labels, train, _scored(recipe, dev), unlabelled)
     except BadRows as bad:
