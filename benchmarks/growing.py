@@ -1,6 +1,6 @@
 """Banking77 added to a trained model with three tasks, in each mode of `weft add`, and once with harm.
 
-    python benchmarks/growing.py --data-dir DIR --out FOLDER [--steps 300] [--distill-lr 1e-5] [--only distill]
+    python benchmarks/growing.py --data-dir DIR --out FOLDER [--steps 300] [--distill-lr 2e-6] [--only distill]
 
 DIR has the files of the presets sst5, quora and stsb, and more/banking77-*.csv and more/goemotions-train.csv. The
 three-task model is trained first (`weft train multitask`, 300 steps). FOLDER keeps all runs: those that are complete
@@ -10,7 +10,7 @@ with --max-drop 0.01.
     exact      the new head alone
     rehearse   the new head alone, then everything on the rows of all tasks
     distill    the same, with the old model's answers to 3,000 texts and pairs instead of the old rows; the texts are
-               those of Banking77 and 5,000 of GoEmotions, without their labels; a lower rate
+               those of Banking77 and 5,000 of GoEmotions, without their labels
     harm       the body on Banking77 alone, with a high rate: what the gate is for
 
 It prints the commands, a table and one JSON line.
@@ -78,8 +78,8 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=300, help="of each run; that with harm has a sixth of them")
-    parser.add_argument("--rehearse-lr", type=float, default=5e-5)
-    parser.add_argument("--distill-lr", type=float, default=1e-5)
+    parser.add_argument("--rehearse-lr", type=float, default=2e-6)
+    parser.add_argument("--distill-lr", type=float, default=2e-6)
     parser.add_argument("--only", nargs="*", default=["exact", "rehearse", "distill", "harm"])
     given = parser.parse_args()
     data, out = given.data_dir.resolve(), given.out.resolve()
