@@ -19,9 +19,9 @@ def test_parts_hold_every_row_once_and_are_spread_over_the_set(
         rows = len(task.dev)
         seen = np.zeros(rows, dtype=int)
         (source,) = find_sources({"one": task.dev})
-        for where, sequences in source.parts():
-            numbers = np.arange(rows)[where]
-            seen[where] += 1
+        for numbers in source.parts():
+            sequences = source.part_sequences(numbers)
+            seen[numbers] += 1
             assert len(numbers) == len(sequences) <= part
             assert len(numbers) == 1 or numbers[0] < (rows - 1) / 2 < numbers[-1]
             for number, sequence in zip(numbers, sequences, strict=True):
