@@ -91,10 +91,10 @@ def _read_task(
 
     try:
         labels = labels_of(files)
-        train = files.training(labels) if learns else files.dataset("dev", labels).without_rows()
+        train = files.training(labels) if learns else None
         dev = files.dataset("dev", labels)
         unlabelled = files.open("unlabelled") if files.has("unlabelled") else None
-        return TaskData(labels, train, _scored(recipe, dev), unlabelled)
+        return TaskData(labels, dev.without_rows() if train is None else train, _scored(recipe, dev), unlabelled)
     except BadRows as bad:
         # Texts are checked while a file is tokenized, labels afterwards; one error reports the problems of both.
         problems = bad.problems
