@@ -96,3 +96,36 @@ def test_a_positive_class_that_is_missing_or_wrong(
     done = command("train", write_recipe(tmp_path, content), "-o", tmp_path / "run", code=2)
     assert re.search(message, done.stderr)
     assert not (tmp_path / "run").exists()
+
+
+def test_an_auxiliary_task_does_not_count(tiny: Path, tmp_path: Path) -> None:
+    """It is trained and scored, and no part of the overall score, of the selection and of the formula."""
+    content = recipe_content(tiny, epochs=1)
+    more = content["tasks"]["sentiment"] | {"auxiliary": True, "share_head": "sentiment"}
+    content["tasks"]["sentiment"]["share_head"] = "sentiment"
+    content["tasks"]["more"] = more
+    run = tmp_path / "run"
+    done = command("train", write_recipe(tmp_path, content), "-o", run)
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    scores = result["dev"]
+    assert set(scores) == {"sentiment", "paraphrase", "similarity", "more"}
+    halved = (1 + scores["similarity"]["pearson"]) / 2
+    expected = (scores["sentiment"]["accuracy"] + scores["paraphrase"]["accuracy"] + halved) / 3
+    assert result["overall"] == result["selection"] == pytest.approx(expected)
+    assert result["auxiliary"] == ["more"]
+    formula = "overall = mean of sentiment accuracy, paraphrase accuracy, (1 + similarity pearson) / 2"
+    assert formula in " ".join(done.stdout.split())
+    assert "more (auxiliary)" in done.stdout
+    assert json.loads(command("evaluate", run, "--json").stdout)["overall"] == pytest.approx(expected)
+    found = Scores(read_run(run))
+    assert found.overall.value == pytest.approx(expected)
+    assert found.explained[0] == formula
+    for file in (run / "model" / "README.md", run / "report.html"):
+        assert formula in file.read_text(encoding="utf-8")
+
+
+def test_one_task_counts(tiny: Path, tmp_path: Path) -> None:
+    content = recipe_content(tiny)
+    content["tasks"] = {"sentiment": content["tasks"]["sentiment"] | {"auxiliary": True}}
+    done = command("check", write_recipe(tmp_path, content), code=2)
+    assert "every task is auxiliary" in done.stderr

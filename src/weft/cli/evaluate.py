@@ -38,4 +38,5 @@ def evaluate(
         scores = {"split": shown, "tasks": evaluation.scores, "overall": evaluation.overall}
         print(to_json(scores))
     else:
-        SafeConsole().print(score_table(evaluation.scores, evaluation.overall, split=shown))
+        table = score_table(evaluation.scores, evaluation.overall, split=shown, auxiliary=evaluation.auxiliary)
+        SafeConsole().print(table)

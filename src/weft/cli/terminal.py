@@ -20,6 +20,7 @@ def score_table(
     before_overall: float | None = None,
     split: str = "dev",
     untrained: Collection[str] = (),
+    auxiliary: Collection[str] = (),
 ) -> Group:
     """Build a table of scores by task, the primary metric first; `before` adds a column of earlier scores.
 
@@ -35,23 +36,24 @@ def score_table(
     table.add_column("rows", justify="right")
     for task, values in scores.items():
         for i, metric in enumerate(measured[task]):
-            cells = [marked(task, untrained) if i == 0 else "", title(metric)]
+            cells = [marked(task, untrained, auxiliary) if i == 0 else "", title(metric)]
             if before:
                 cells.append(shown(before[task][metric]))
             cells += [shown(values[metric]), f"{values['n']:,}" if i == 0 else ""]
             table.add_row(*cells, style=None if i == 0 else "dim")
     cells = ["overall", ""] + ([shown(before_overall)] if before else [])
     table.add_row(*cells, shown(overall), "")
-    return Group(table, *(Text(line, style="dim") for line in explain(measured, {})))
+    return Group(table, *(Text(line, style="dim") for line in explain(measured, {}, auxiliary)))
 
 
 def show_result(console: Console, result: RunResult, run: RunPaths) -> None:
     """Print the result of a run: scores before and after, training time, and the path of the model."""
     before = result.before or UntrainedScores()
     console.print()
-    console.print(score_table(result.dev, result.overall, before.dev, before.overall, untrained=result.untrained))
+    scores = (result.dev, result.overall, before.dev, before.overall)
+    console.print(score_table(*scores, untrained=result.untrained, auxiliary=result.auxiliary))
     if result.untrained:
-        trained = [task for task in result.dev if task not in result.untrained]
+        trained = [task for task in result.dev if task not in (*result.untrained, *result.auxiliary)]
         console.print(f"\nThe best epoch was chosen by {', '.join(trained)}: {shown(result.selection)}")
     stopped_early = result.planned_steps is not None and result.steps < result.planned_steps
     planned = f" of {result.planned_steps:,}" if stopped_early else ""

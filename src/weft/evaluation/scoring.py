@@ -1,7 +1,7 @@
 """Scores of all tasks on a split."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from weft.evaluation.plane import Plane
 from weft.evaluation.table import HEADER, score_rows, score_text
 from weft.evaluation.thresholds import TunedThresholds
 from weft.foundation.notebook import html_table
-from weft.kinds.metrics import overall, score
+from weft.kinds.metrics import counted, overall, score
 from weft.kinds.truth import Predictions, Thresholds, Truth
 
 
@@ -24,7 +24,7 @@ class Evaluation:
     scores: dict[str, dict[str, float]]
     """task -> metric -> value, and `n` rows"""
     overall: float
-    """mean over tasks of the primary metric, a correlation r counted as (1 + r) / 2"""
+    """mean of the primary metric over the tasks that count, a correlation r counted as (1 + r) / 2"""
     predictions: dict[str, Predictions]
     """task -> [n, classes] probabilities, or [n] numbers"""
     losses: dict[str, float] = field(default_factory=dict)
@@ -35,6 +35,8 @@ class Evaluation:
     """overall score of the trained tasks, which selects the best checkpoint"""
     untrained: tuple[str, ...] = ()
     """tasks that are scored but not trained in this run"""
+    auxiliary: tuple[str, ...] = ()
+    """tasks that do not count in the overall score"""
     selected_on: dict[str, int] = field(default_factory=dict)
     """task -> rows of the sample that selected the checkpoint; empty if the rows of this evaluation did"""
     tuned: dict[str, TunedThresholds] = field(default_factory=dict)
@@ -58,8 +60,9 @@ def scored(
     metrics: Mapping[str, Sequence[str]],
     predictions: dict[str, Predictions],
     thresholds: Mapping[str, Thresholds] | None = None,
+    auxiliary: Collection[str] = (),
 ) -> Evaluation:
-    """Score predictions; the first of each task's `metrics` counts in the overall score.
+    """Score predictions; the first of each task's `metrics` counts in the overall score, unless it is `auxiliary`.
 
     `thresholds` by task default to those of its labels.
     """
@@ -68,7 +71,9 @@ def scored(
         name: score(dataset.labels, metrics[name], dataset.targets, predictions[name], cuts.get(name))
         for name, dataset in datasets.items()
     }
-    return Evaluation(step, scores, overall(scores, {name: metrics[name][0] for name in datasets}), predictions)
+    primary = counted({name: metrics[name][0] for name in datasets}, auxiliary)
+    aside = tuple(name for name in datasets if name not in primary)
+    return Evaluation(step, scores, overall(scores, primary), predictions, auxiliary=aside)
 
 
 def dead_heads(evaluation: Evaluation, dev: Mapping[str, Dataset]) -> list[str]:

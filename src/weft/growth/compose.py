@@ -59,7 +59,7 @@ def grown_recipe(
             head = old[name].share_head or name
             tasks[name] = old[name].model_copy(update={"share_head": head})
             labels = model.labels[name]
-            own = {"data": task.data, "batch_size": task.batch_size}
+            own = {"data": task.data, "batch_size": task.batch_size, "auxiliary": True}
             declared = {"range": labels.limits, "labels": labels.names or None}
             tasks[name + MORE] = tasks[name].model_copy(update=own | declared)
         else:

@@ -1,6 +1,6 @@
 """Evaluate a split with an engine, or with a network during training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +21,16 @@ from weft.tasks.network import Network
 
 
 def evaluate(
-    engine: Engine, datasets: Mapping[str, Dataset], metrics: Mapping[str, Sequence[str]], step: int = 0
+    engine: Engine,
+    datasets: Mapping[str, Dataset],
+    metrics: Mapping[str, Sequence[str]],
+    auxiliary: Collection[str] = (),
 ) -> Evaluation:
-    """Score every task on a split; the first of its `metrics` counts in the overall score."""
+    """Score every task on a split; the first of its `metrics` counts in the overall score, unless it is `auxiliary`."""
     predictions: dict[str, Predictions] = {}
     for source in find_sources(datasets):
         predictions |= _answers(engine, source)
-    return scored(step, datasets, metrics, {name: predictions[name] for name in datasets})
+    return scored(0, datasets, metrics, {name: predictions[name] for name in datasets}, auxiliary=auxiliary)
 
 
 def predict_rows(engine: Engine, dataset: Dataset) -> Predictions:
@@ -92,7 +95,9 @@ def evaluate_network(
         if thresholds is None and network.task(name).tunes_thresholds
     }
     cuts = {name: own.cross_fitted for name, own in tuned.items()} if thresholds is None else thresholds
-    found = scored(step, datasets, metrics, {name: one.predictions for name, one in seen.items()}, cuts)
+    predictions = {name: one.predictions for name, one in seen.items()}
+    auxiliary = [name for name in datasets if network.task(name).auxiliary]
+    found = scored(step, datasets, metrics, predictions, cuts, auxiliary)
     losses = {name: one.loss for name, one in seen.items()}
     planes = {name: one.plane for name, one in seen.items() if one.plane is not None}
     return replace(found, losses=losses, planes=planes, tuned=tuned)

@@ -270,7 +270,7 @@ class Model:
             self._require(name)
         datasets = self.datasets(files or self.tasks, split, Path(data_dir) if data_dir else None)
         metrics = {name: choose_metrics(self.labels[name], self.config.tasks[name].metrics, name) for name in datasets}
-        return evaluate(self.engine, datasets, metrics)
+        return evaluate(self.engine, datasets, metrics, self.config.auxiliary)
 
     def datasets(
         self, tasks: Sequence[str] | Mapping[str, Given], split: str, data_dir: Path | None = None

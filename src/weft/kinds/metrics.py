@@ -1,7 +1,7 @@
 """The registry of metrics. Each kind of label defines how its metrics are computed."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,6 +135,11 @@ def score(
     return {name: METRICS[name].compute(truth, answers) for name in names} | {"n": len(targets)}
 
 
+def counted(primary: Mapping[str, str], auxiliary: Collection[str]) -> dict[str, str]:
+    """Return the primary metrics that count in the overall score: those of all tasks if every one is auxiliary."""
+    return {task: metric for task, metric in primary.items() if task not in auxiliary} or dict(primary)
+
+
 def overall(scores: dict[str, dict[str, float]], primary: dict[str, str]) -> float:
     """Mean over tasks of the primary metric, a correlation r counted as (1 + r) / 2; NaN if any is undefined."""
     values = []
@@ -160,13 +165,15 @@ def overall_formula(primary: Mapping[str, str]) -> str:
     return f"overall = mean of {', '.join(parts)}" if len(parts) > 1 else f"overall = {parts[0]}"
 
 
-def explain(measured: Mapping[str, Sequence[str]], positive: Mapping[str, str]) -> list[str]:
+def explain(
+    measured: Mapping[str, Sequence[str]], positive: Mapping[str, str], auxiliary: Collection[str] = ()
+) -> list[str]:
     """Return the notes below a table of scores: the formula of overall, and what its metrics average over.
 
     `measured`: the metrics of each task, the primary metric first. `positive`: the positive class of tasks that have
-    one.
+    one. `auxiliary` tasks do not count in overall.
     """
-    lines = [overall_formula({task: names[0] for task, names in measured.items()})]
+    lines = [overall_formula(counted({task: names[0] for task, names in measured.items()}, auxiliary))]
     used = dict.fromkeys(name for names in measured.values() for name in names)
     lines += [f"{title(name)}: {METRICS[name].about}" for name in used if METRICS[name].is_explained]
     return lines + [f"positive class of {task}: {name}" for task, name in positive.items()]

@@ -53,8 +53,8 @@ class Comparison:
 
     @property
     def whole(self) -> bool:
-        """Whether the runs have the same tasks, so that their overall scores are comparable."""
-        return all(set(scores.primary) == set(self.tasks) for scores in self.scores)
+        """Whether the same tasks count in all runs, so that their overall scores are comparable."""
+        return all(scores.counted == self.scores[0].counted for scores in self.scores)
 
     def score(self, scores: Scores, task: str) -> Score:
         return next(score for score in scores.primaries if score.task == task)

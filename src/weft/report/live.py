@@ -134,7 +134,8 @@ class Watcher:
 
     def evaluated(self, evaluation: Evaluation, is_best: bool) -> None:
         primary = "  ".join(
-            f"{marked(task, evaluation.untrained)} {_first(scores):.3f}" for task, scores in evaluation.scores.items()
+            f"{marked(task, evaluation.untrained, evaluation.auxiliary)} {_first(scores):.3f}"
+            for task, scores in evaluation.scores.items()
         )
         mark = "  best so far" if is_best else ""
         self.console.print(
@@ -162,6 +163,7 @@ def _first(scores: Mapping[str, float]) -> float:
     return next(iter(scores.values()))
 
 
-def marked(task: str, untrained: Collection[str]) -> str:
-    """A task's name, with a word where it got no batch in this run."""
-    return f"{task} (not trained)" if task in untrained else task
+def marked(task: str, untrained: Collection[str], auxiliary: Collection[str]) -> str:
+    """A task's name, with a word if it got no batch in this run or does not count in the overall score."""
+    words = [word for word, tasks in (("not trained", untrained), ("auxiliary", auxiliary)) if task in tasks]
+    return f"{task} ({', '.join(words)})" if words else task

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from weft.evaluation.bootstrap import Interval, Resampled, interval, resampled, resampled_overall
-from weft.kinds.metrics import METRICS, explain, overall, title
+from weft.kinds.metrics import METRICS, counted, explain, overall, title
 from weft.runs.reader import Run
 
 
@@ -40,6 +40,8 @@ class Scores:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.primary = run.primary()
+        self.counted = counted(self.primary, run.auxiliary)
+        """the primary metrics that count in the overall score"""
 
     @cached_property
     def resampled(self) -> dict[str, dict[str, Resampled]]:
@@ -57,7 +59,8 @@ class Scores:
     def explained(self) -> list[str]:
         """How the overall score is computed, and what the metrics average over."""
         positive = {name: task.positive for name, task in self.run.tasks.items() if task.positive is not None}
-        return explain({task: self.run.metrics(task) for task in self.run.task_names}, positive)
+        measured = {task: self.run.metrics(task) for task in self.run.task_names}
+        return explain(measured, positive, self.run.auxiliary)
 
     @cached_property
     def primaries(self) -> list[Score]:
@@ -85,15 +88,15 @@ class Scores:
 
     @cached_property
     def resampled_overall(self) -> Resampled:
-        return resampled_overall({t: self.resampled[t][m] for t, m in self.primary.items()}, self.primary)
+        return resampled_overall({t: self.resampled[t][m] for t, m in self.counted.items()}, self.counted)
 
     def _overall(self, scores: Mapping[str, Mapping[str, float | None]]) -> float | None:
         known = {
-            task: {self.primary[task]: value}
-            for task, own in scores.items()
-            if (value := own[self.primary[task]]) is not None
+            task: {metric: value}
+            for task, metric in self.counted.items()
+            if (value := scores.get(task, {}).get(metric)) is not None
         }
-        return overall(known, self.primary) if len(known) == len(self.primary) else None
+        return overall(known, self.counted) if len(known) == len(self.counted) else None
 
     def _score(self, name: str, metric: str) -> Score:
         run = self.run

@@ -9,6 +9,7 @@ from rich.text import Text
 from weft.evaluation.bootstrap import Interval
 from weft.report import mistakes
 from weft.report.compare import Comparison
+from weft.report.live import marked
 from weft.report.scores import Score, Scores
 from weft.report.sections import section_of
 from weft.report.tables import plain_table
@@ -51,7 +52,7 @@ def scoreplain_table(scores: Scores) -> Table:
     for score in [*scores.table, scores.overall]:
         last = score is scores.overall
         table.add_row(
-            marked(score, scores.run) if score.is_primary else "",
+            marked(score.task, scores.run.untrained, scores.run.auxiliary) if score.is_primary else "",
             "" if last else score.title,
             _number(score.before),
             _number(score.value),
@@ -62,10 +63,6 @@ def scoreplain_table(scores: Scores) -> Table:
             style=None if score.is_primary else "dim",
         )
     return table
-
-
-def marked(score: Score, run: Run) -> str:
-    return f"{score.task} (not trained)" if score.task in run.untrained else score.task
 
 
 def _task(task: TaskRun, console: Console) -> None:

@@ -122,7 +122,7 @@ def _scores(
             lines.append(f"| {task} | {title(metric)} | {score} | {shown} | {guess:.3f} | {len(truth)} |")
     whole = f"{evaluation.overall:.3f}" if math.isfinite(evaluation.overall) else "undefined"
     positive = {task: name for task in recipe.tasks if (name := recipe.tasks[task].positive) is not None}
-    explained = explain({task: list(own) for task, own in spans.items()}, positive)
+    explained = explain({task: list(own) for task, own in spans.items()}, positive, evaluation.auxiliary)
     untrained = ""
     if evaluation.untrained:
         named = ", ".join(evaluation.untrained)

@@ -151,6 +151,11 @@ class Run:
         return () if self.best is None else self.best.untrained
 
     @property
+    def auxiliary(self) -> tuple[str, ...]:
+        """Tasks that do not count in the overall score."""
+        return () if self.best is None else self.best.auxiliary
+
+    @property
     def before(self) -> EvaluationRecord | None:
         """evaluation of the untrained heads"""
         first = [record for record in self.evaluations if record.step == 0]

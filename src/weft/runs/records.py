@@ -78,6 +78,8 @@ class ScoresRecord(LogRecord):
     """score that selects the best epoch: the overall score without untrained tasks"""
     untrained: tuple[str, ...] = ()
     """tasks that are evaluated but get no batch"""
+    auxiliary: tuple[str, ...] = field(default=(), metadata=IF_ANY)
+    """tasks that do not count in the overall score"""
     losses: Numbers | None = None
     """losses on the dev rows; None in the logs of older runs"""
     train: TaskScores | None = field(default=None, metadata=IF_ANY)
@@ -159,6 +161,8 @@ class RunResult(JsonRecord):
     selection: Number = None
     untrained: tuple[str, ...] = ()
     """tasks that were evaluated but got no batch"""
+    auxiliary: tuple[str, ...] = field(default=(), metadata=IF_ANY)
+    """tasks that do not count in the overall score"""
     selected_on: Mapping[str, int] = field(default_factory=dict, metadata=IF_ANY)
     """task -> dev rows of the sample that selected the best epoch; empty if all rows did"""
     thresholds: Mapping[str, ThresholdsRecord] = field(default_factory=dict, metadata=IF_ANY)

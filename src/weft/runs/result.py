@@ -36,6 +36,7 @@ def run_result(
         overall=best.overall,
         selection=best.selection,
         untrained=best.untrained,
+        auxiliary=best.auxiliary,
         selected_on={} if final is None else final.selected_on,
         thresholds=best.thresholds,
         warnings=best.warnings,

@@ -143,7 +143,9 @@ def read_outcome(folder: Path, metrics: Mapping[str, tuple[str, ...]]) -> RunOut
     if result is None or last is None or last.step != result.steps or result.best_step != result.steps:
         raise RunError(f"{folder}: was not evaluated at the end of its budget; delete it to train the run again")
     tasks = {
-        name: TaskOutcome(task.truth, task.predictions, metrics[name], task.texts) for name, task in run.tasks.items()
+        name: TaskOutcome(task.truth, task.predictions, metrics[name], task.texts)
+        for name, task in run.tasks.items()
+        if name in metrics
     }
     cost = {"seconds": result.seconds, "tokens": float(result.tokens), "peak_memory": float(result.peak_memory)}
     if result.cpu_seconds is not None:

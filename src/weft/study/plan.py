@@ -43,7 +43,7 @@ class PlannedArm:
     scoring: float
     """Estimated seconds for the evaluation of one run."""
     metrics: dict[str, tuple[str, ...]]
-    """Metrics of each task, the primary metric first."""
+    """Metrics of each task that counts in the overall score, the primary metric first."""
     dev_rows: dict[str, int]
     dev_digest: dict[str, str]
     """Digest of the labels of each task's dev rows: equal if arms are evaluated on the same rows."""
@@ -193,6 +193,7 @@ def _plan_arm(
     except UserError as error:
         raise UserError(f"arm {name}: {error}") from None
     dev = [{task: own.dev for task, own in made.data.items()}]
+    compared = {task: own for task, own in made.data.items() if task not in recipe.auxiliary}
     return PlannedArm(
         name=name,
         recipe=recipe,
@@ -200,11 +201,11 @@ def _plan_arm(
         train_rows=rows_seen(made.plan, {task: len(rows) for task, rows in fed_rows(made.data).items()}),
         training=estimate_seconds(made, BodyTokens.of(made.data, made.step), made.frozen_outputs(dev)),
         scoring=estimate_scoring(made.network, dev),
-        metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in made.data.items()},
-        dev_rows={task: len(own.dev) for task, own in made.data.items()},
+        metrics={task: choose_metrics(own.labels, recipe.tasks[task].metrics, task) for task, own in compared.items()},
+        dev_rows={task: len(own.dev) for task, own in compared.items()},
         dev_digest={
             task: hashlib.sha256(own.labels.kind.flat(own.dev.targets).tobytes()).hexdigest()
-            for task, own in made.data.items()
+            for task, own in compared.items()
         },
         files={
             str(path): sha256(path)

@@ -105,6 +105,9 @@ class TaskConfig(Config):
     metrics: tuple[str, ...] | None = None
     """Metrics; the first is the primary metric, which counts in the overall score. Defaults to the metrics of the
     kind."""
+    auxiliary: bool = False
+    """Whether the task only helps others to train: it is scored, but does not count in the overall score and not in the
+    choice of the best checkpoint."""
     positive: str | None = None
     """Positive class, for two classes: the class of f1-positive, precision, recall and the report's threshold."""
 
@@ -195,6 +198,8 @@ class ModelConfig(Config):
     @classmethod
     def _task_names(cls, tasks: dict[str, TaskConfig]) -> dict[str, TaskConfig]:
         check_names(tasks, "task name")
+        if tasks and all(task.auxiliary for task in tasks.values()):
+            raise ValueError("every task is auxiliary, so none is left to score; remove `auxiliary` from one of them")
         return tasks
 
     @model_validator(mode="after")
@@ -220,6 +225,11 @@ class ModelConfig(Config):
             return self, {}
         importer = Importer(trusts_code(trust_code), Path(self.code) if self.code else None)
         return parse(type(self), content, where, importer), importer.sources
+
+    @property
+    def auxiliary(self) -> list[str]:
+        """tasks that do not count in the overall score"""
+        return [name for name, task in self.tasks.items() if task.auxiliary]
 
     def answering(self) -> Self:
         """Return a copy for inference, without regularizers."""

@@ -51,16 +51,19 @@ class Task(nn.Module):
         metrics: tuple[str, ...],
         class_weights: Tensor | None = None,
         tunes_thresholds: bool = False,
+        auxiliary: bool = False,
     ) -> None:
         """`class_weights` [classes] are factors on a row's loss by its class; they are used only in training.
 
-        `tunes_thresholds`: whether evaluations in training tune the decision thresholds.
+        `tunes_thresholds`: whether evaluations in training tune the decision thresholds. `auxiliary`: whether the task
+        does not count in the overall score.
         """
         super().__init__()
         self.name = name
         self.labels = labels
         self.metrics = metrics
         self.tunes_thresholds = tunes_thresholds
+        self.auxiliary = auxiliary
         self.layer = parts.layer
         self.pooling = parts.pooling
         self.windows = parts.windows
@@ -176,6 +179,7 @@ def build_task(
         metrics=metrics,
         class_weights=class_weights,
         tunes_thresholds=_tunes_thresholds(name, config, labels),
+        auxiliary=config.auxiliary,
     )
 
 

@@ -78,7 +78,9 @@ def make_ensemble(
             where = str(model_folder(path).resolve())
             members.append(EnsembleMember(folder=where, digest=digest, scores=own.scores))
         metrics = {task: _metrics(owner, task) for task, owner in owners.items()}
-        found = scored(0, rows, metrics, {task: np.mean(own, axis=0) for task, own in answers.items()})
+        auxiliary = [task for task, owner in owners.items() if owner.config.tasks[task].auxiliary]
+        means = {task: np.mean(own, axis=0) for task, own in answers.items()}
+        found = scored(0, rows, metrics, means, auxiliary=auxiliary)
         record = EnsembleRecord(members=members, scores=found.scores, overall=found.overall)
         (folder / FILE).write_text(to_json(record, indent=2) + "\n", encoding="utf-8")
     return record

@@ -10,7 +10,7 @@ import torch
 from weft.data.dataset import Dataset
 from weft.evaluation.scoring import Evaluation, dead_heads
 from weft.inference.evaluate import evaluate_network
-from weft.kinds.metrics import overall
+from weft.kinds.metrics import counted, overall
 from weft.runs.folder import RunFolder
 from weft.runs.records import EvaluationRecord, FinalRecord, ThresholdsRecord
 from weft.schedules.plan import Plan
@@ -108,6 +108,7 @@ class Evaluator:
             "overall": evaluation.overall,
             "selection": evaluation.selection,
             "untrained": evaluation.untrained,
+            "auxiliary": evaluation.auxiliary,
             "losses": evaluation.losses,
             "train": None if train is None else train.scores,
             "train_losses": None if train is None else train.losses,
@@ -129,8 +130,8 @@ class Evaluator:
         return found
 
     def _selected(self, evaluation: Evaluation) -> Evaluation:
-        """Add the score that selects the best checkpoint. If no task is known to train, all tasks count."""
+        """Add the score that selects the best checkpoint. If no task that counts is known to train, all of them do."""
         untrained = tuple(task for task in evaluation.scores if task in self.scoring.untrained)
-        counted = [task for task in evaluation.scores if task not in untrained] or list(evaluation.scores)
-        primary = {task: self.network.task(task).primary for task in counted}
-        return replace(evaluation, selection=overall(evaluation.scores, primary), untrained=untrained)
+        primary = counted({task: self.network.task(task).primary for task in evaluation.scores}, evaluation.auxiliary)
+        selecting = counted(primary, untrained)
+        return replace(evaluation, selection=overall(evaluation.scores, selecting), untrained=untrained)
