@@ -33,6 +33,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_rows(folder / "data" / f"quora-{split}.csv", [p | {"is_duplicate": i % 2} for i, p in enumerate(pairs)])
         scored = [p | {"similarity": i % 6} for i, p in enumerate(pairs[:count])]
         write_rows(folder / "data" / f"sts-{split}.csv", scored)
+    phrases = [{"phrase": text(), "sentiment": i % 5} for i in range(300)]
+    write_rows(folder / "data" / "more" / "sst-phrases-train.tsv", phrases)
     return folder
 
 

@@ -139,7 +139,7 @@ def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body
         put(content, "distill.teachers", list(arm.teachers))
     recipe = resolve(parse_recipe(content | {"name": name}, where), base, data_dir, body)
     for task, config in recipe.tasks.items():
-        if config.data.dev_fraction is not None:
+        if config.data.dev_fraction is not None and not config.auxiliary:
             raise UserError(
                 f"{where}: tasks.{task}.data.dev_fraction: samples other dev rows for every seed, but a study compares "
                 "all runs on the same rows; set a dev file instead"
