@@ -90,8 +90,8 @@ def measure(outcomes: Outcomes) -> dict[str, Any]:
 def speeds(runs: dict[str, Path], data: Path) -> dict[str, float]:
     """Median texts per second of the task sentiment, the models in turn in every round."""
     models = {name: weft.load(run) for name, run in runs.items()}
-    lines = (data / "ids-sst-dev.csv").read_text(encoding="utf-8").splitlines()[1 : TEXTS + 1]
-    texts = [line.split("\t")[2] for line in lines]
+    header, *rows = [line.split("\t") for line in (data / "ids-sst-dev.csv").read_text(encoding="utf-8").split("\n")]
+    texts = [row[header.index("sentence")] for row in rows[:TEXTS] if len(row) == len(header)]
     found: dict[str, list[float]] = {name: [] for name in models}
     for turn in range(ROUNDS + 1):
         for name, model in models.items():

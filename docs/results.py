@@ -1,4 +1,4 @@
-"""Writes results.md, forest.svg and the verdicts in which-method.md and README.md from the files in docs/results.
+"""Writes results.md, its pictures and the verdicts in other pages from docs/results and docs/champion.json.
 
 python docs/results.py                  write the pages
 python docs/results.py FOLDER...        first copy study.json of each finished study into docs/results
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import champion
 from forest import ForestRow, picture
 
 from weft.foundation.records import from_json
@@ -119,7 +120,8 @@ def without_paths(value: Any) -> Any:
 
 def page(shown: list[Shown]) -> str:
     """Return results.md."""
-    sections = [section(one) for one in shown]
+    best = champion.read_champions()
+    sections = [*([champion.section(best)] if best else []), *(section(one) for one in shown)]
     return "\n".join([HEAD, summary(shown), "![Every claim](forest.svg)", "", claims(shown), *sections])
 
 
@@ -282,7 +284,10 @@ def made() -> dict[Path, str]:
     """Return every file that this script writes and its content."""
     shown = read_results()
     filled = {file: fill(file.read_text(encoding="utf-8"), shown) for file in _written_by_hand()}
-    return {DOCS / "results.md": page(shown), DOCS / "forest.svg": forest(shown)} | filled
+    best = champion.read_champions()
+    drawn = any("texts_per_second" in own for own in best.values())
+    quality = {DOCS / "champion.svg": champion.picture(best)} if drawn else {}
+    return {DOCS / "results.md": page(shown), DOCS / "forest.svg": forest(shown)} | quality | filled
 
 
 def _written_by_hand() -> list[Path]:

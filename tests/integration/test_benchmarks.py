@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.exported import write_model
+from tests.integration.test_shipped_recipes import place  # noqa: F401  # a fixture
 from tests.serving import TASKS
 
 ROOT = Path(__file__).parents[2]
@@ -134,3 +135,28 @@ def test_cold_start(tiny: Path, tmp_path: Path) -> None:
         *("predict_vs_floor", "cpu_vs_floor", "load_vs_floor", "help_vs_typer", "help_cpu_vs_typer")
     }
     assert all(report[key] > 0 for key in report["spread"])
+
+
+@pytest.mark.long
+def test_champion(place: Path, tmp_path: Path) -> None:  # noqa: F811
+    """Halves of the dev rows, two seeds, and a result that a second call only reads."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "champion.py"), "--data-dir", str(place / "data")]
+    command += ["--out", str(tmp_path / "out"), "--body", str(place / "body"), "--seeds", "1", "2"]
+    command += [
+        "--set",
+        "optimizer.precision=fp32",
+        "--set",
+        "max_length=32",
+        "--save",
+        str(tmp_path / "champion.json"),
+    ]
+    first = subprocess.run(command, capture_output=True, text=True, check=True)
+    again = subprocess.run([*command, "--speed"], capture_output=True, text=True, check=True)
+    one, two = (json.loads(done.stdout.splitlines()[-1])["body"] for done in (first, again))
+    assert "$ weft train" in first.stdout
+    assert "$ weft train" not in again.stdout
+    assert two.pop("texts_per_second") > 0
+    assert one == two
+    assert one["rows"] == {"sentiment": 6, "paraphrase": 12, "similarity": 6}
+    assert set(one["scores"]["overall"]["seeds"]) == {"1", "2"}
+    assert json.loads((tmp_path / "champion.json").read_text(encoding="utf-8"))["body"]["layers"] == 12

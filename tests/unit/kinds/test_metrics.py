@@ -10,7 +10,7 @@ from sklearn import metrics as sk
 from weft.foundation.errors import UserError
 from weft.kinds import KINDS, forms
 from weft.kinds.labels import Labels
-from weft.kinds.metrics import METRICS, choose_metrics, explain, overall, score
+from weft.kinds.metrics import METRICS, choose_metrics, counted, explain, overall, score
 from weft.kinds.ranking import rank_candidates
 from weft.kinds.tags import objects
 from weft.kinds.truth import Truth
@@ -202,3 +202,12 @@ def test_every_metric_stays_within_its_range(name: str) -> None:
         else:
             truth, p = Truth(KINDS[kind], draw.integers(0, 2, 30), 2, positive=0), draw.dirichlet(np.ones(2), 30)
         assert low <= metric.compute(truth, p) <= high
+
+
+def test_auxiliary_tasks_do_not_count_in_overall() -> None:
+    primary = {"a": "accuracy", "b": "pearson"}
+    scores = {"a": {"accuracy": 0.5}, "b": {"pearson": 0.2}}
+    assert counted(primary, ()) == primary
+    assert overall(scores, counted(primary, {"b"})) == 0.5
+    assert counted(primary, primary) == primary, "if nothing else is left, all count"
+    assert explain({"a": ["accuracy"], "b": ["pearson"]}, {}, {"a"})[0] == "overall = (1 + b pearson) / 2"
