@@ -20,8 +20,9 @@ HEAD = """## The champion
 `champion` is the recipe for the three tasks that scored best here at its cost:
 [what is in it](better-models.md#the-champion). Even dev rows chose the recipe; the scores below are of the odd dev
 rows. One seed each of two earlier versions was scored on these rows, too, before the batch sizes and the head of
-similarity were set, so the recipe is not entirely independent of them; no score below chose anything. Intervals are over seeds and rows. The data differ from those of the reports: 54,973 train
-pairs of Quora instead of 141,498, and a quarter of their dev pairs.
+similarity were set, so the recipe is not entirely independent of them; no score below chose anything. Intervals
+are over seeds and rows. The data differ from those of the reports: 54,973 train pairs of Quora instead of 141,498, and
+a quarter of their dev pairs.
 
 ```sh
 python benchmarks/champion.py --data-dir DATA --out runs/champion --save docs/champion.json
