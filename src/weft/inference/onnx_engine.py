@@ -22,7 +22,8 @@ from weft.data.readings import Reading, TokenSequence
 from weft.foundation.errors import UserError
 from weft.inference.engine import Engine
 from weft.inference.joint import Ask, AskedRows, Places, Values, lay_out, share_out
-from weft.inference.passes import by_length, without_repeats
+from weft.inference.padding import padded_groups
+from weft.inference.passes import without_repeats
 from weft.inference.words import Read, most_probable, no_vector, word_answers
 from weft.kinds.labels import Labels
 from weft.kinds.tags import objects
@@ -31,8 +32,6 @@ from weft.losses.crf import Crf
 Floats = NDArray[np.float32]
 HEADS = "bi-heads"
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-TOKENS = 1024
-"""tokens per pass: larger padded batches are not faster, and batches of this size fit in the CPU cache"""
 
 
 def graph_file(folder: Path, name: str) -> Path:
@@ -131,7 +130,7 @@ class OnnxEngine(Engine):
         self, reading: Reading, outputs: Sequence[str], sequences: Sequence[TokenSequence]
     ) -> dict[str, Floats]:
         """Return several outputs of a reading's graph for every sequence, in input order."""
-        groups = list(by_length(sequences, TOKENS))
+        groups = padded_groups([len(sequence.ids) for sequence in sequences])
         passes = [_run(self.sessions[reading], outputs, pad([sequences[i] for i in group])) for group in groups]
         back = np.argsort(np.concatenate(groups))
         return {name: _joined(values)[back] for name, values in zip(outputs, zip(*passes, strict=True), strict=True)}

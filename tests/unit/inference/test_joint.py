@@ -1,6 +1,8 @@
 """Many questions at once have the answers that each has alone, by both engines."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -53,13 +55,17 @@ def test_equal_sequences_are_encoded_once(model: weft.Model, monkeypatch: pytest
 
     seen: list[int] = []
 
-    def watched(sequences, *rest):  # type: ignore[no-untyped-def]
-        seen.append(len(sequences))
-        return by_length(sequences, *rest)
+    def watch(module: ModuleType, name: str) -> None:
+        real = getattr(module, name)
 
-    by_length = passes.by_length
-    for module in (passes, onnx_engine):
-        monkeypatch.setattr(module, "by_length", watched)
+        def watched(sequences: Sequence[object], *rest: int) -> Iterable[list[int]]:
+            seen.append(len(sequences))
+            return real(sequences, *rest)  # type: ignore[no-any-return]
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(passes, "by_length")
+    watch(onnx_engine, "padded_groups")
     asks = [Ask(task, model.rows(task, TEXTS[:3])) for task in ("mood", "bad")]
     asks.append(Ask("mood", asks[0].rows, vectors=True))
     model.engine.together(asks)
