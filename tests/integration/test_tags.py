@@ -127,6 +127,17 @@ def test_files_of_answers(folder: Path, model: Model) -> None:
     assert '""start"": ' in (folder / "out.csv").read_text(encoding="utf-8")
 
 
+def test_texts_that_repeat_in_other_shards(folder: Path, model: Model) -> None:
+    texts = [" ".join(row["tokens"]) for row in rows(16, 5)] * 3
+    lines = [json.dumps({"text": text}) + "\n" for text in texts]
+    (folder / "repeats.jsonl").write_text("".join(lines), encoding="utf-8")
+    out = folder / "repeats.parquet"
+    weft.predict_file(folder / "run", ["slots", "intent"], folder / "repeats.jsonl", out, shard_rows=4)
+    found = pq.read_table(out).to_pylist()
+    assert [row["slots.label"] for row in found] == [answer.label for answer in model.predict("slots", texts)]
+    assert [row["intent.label"] for row in found] == [answer.label for answer in model.predict("intent", texts)]
+
+
 def test_exports_agree(folder: Path, model: Model) -> None:
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 

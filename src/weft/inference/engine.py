@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from weft.data.readings import TokenSequence
 from weft.foundation.malloc import keep_blocks_for_the_next_pass
 from weft.inference.joint import Ask, Values, together
-from weft.inference.passes import answers, vectors
+from weft.inference.memory import EncodedTexts
+from weft.inference.passes import answers
 from weft.inference.words import no_vector
 from weft.tasks.network import Network
 
@@ -18,13 +19,17 @@ from weft.tasks.network import Network
 class Engine(ABC):
     """Base class of engines. Outputs are in input order. Inputs must not be empty."""
 
+    memory: EncodedTexts | None = None
+    """known outputs of sequences, which `together` and `vectors` do not compute again"""
+
     @abstractmethod
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
         """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
 
-    @abstractmethod
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> NDArray[np.float32]:
         """Return [n, width] vectors from the pooling of a task."""
+        found = self.together([Ask(task, [[sequence] for sequence in sequences], vectors=True)])
+        return np.asarray(found[0], dtype=np.float32)
 
     @abstractmethod
     def together(self, asks: Sequence[Ask]) -> list[Values]:
@@ -47,12 +52,8 @@ class TorchEngine(Engine):
     def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
         return answers(self.network, task, rows, self.device)
 
-    def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> NDArray[np.float32]:
-        found = vectors(self.network, self.network.task(task), sequences, self.device)
-        return found.float().cpu().numpy()
-
     def together(self, asks: Sequence[Ask]) -> list[Values]:
-        return together(self.network, asks, self.device)
+        return together(self.network, asks, self.device, self.memory)
 
     def width(self, task: str) -> int:
         pooling = self.network.task(task).pooling

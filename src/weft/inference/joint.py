@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.readings import TokenSequence
-from weft.inference.passes import pooled, without_repeats
+from weft.inference.memory import EncodedTexts, Outputs
+from weft.inference.passes import Pooled, pooled, without_repeats
 from weft.inference.words import word_answers
 from weft.tasks.network import Network
 
@@ -78,7 +79,9 @@ def share_out(asks: Sequence[Ask], places: Sequence[Places], answer: Give, vecto
 
 
 @torch.inference_mode()
-def together(network: Network, asks: Sequence[Ask], device: torch.device) -> list[Values]:
+def together(
+    network: Network, asks: Sequence[Ask], device: torch.device, memory: EncodedTexts | None = None
+) -> list[Values]:
     """Run the asks with the PyTorch network in eval mode. Tasks of all readings share one packed pass."""
     assert not network.training, "a network that answers does not drop anything out"
     tasks = list(dict.fromkeys(ask.task for ask in asks))
@@ -87,7 +90,10 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
         distinct, places = lay_out(asks)
     else:
         distinct, owners, places = lay_out_by_task(asks)
-    found, tokens = pooled(network, tasks, distinct, device, owners)
+    if memory is None:
+        found, tokens = pooled(network, tasks, distinct, device, owners)
+    else:
+        found, tokens = _recalled(memory, network, tasks, distinct, device, owners)
 
     def answer(task: str, where: Places, rows: AskedRows) -> Values:
         if task in tokens:
@@ -101,6 +107,35 @@ def together(network: Network, asks: Sequence[Ask], device: torch.device) -> lis
         return values
 
     return share_out(asks, places, answer, vector)
+
+
+def _recalled(
+    memory: EncodedTexts,
+    network: Network,
+    tasks: list[str],
+    sequences: list[TokenSequence],
+    device: torch.device,
+    owners: list[str] | None,
+) -> Pooled:
+    """`pooled`, but only the sequences that the memory does not know go through the body."""
+
+    def compute(indices: list[int]) -> Outputs:
+        own = None if owners is None else [owners[i] for i in indices]
+        found, tokens = pooled(network, tasks, [sequences[i] for i in indices], device, own)
+        rows = {name: dict(enumerate(values)) for name, values in found.items()} | tokens
+        return {name: {indices[k]: row.cpu().numpy() for k, row in own.items()} for name, own in rows.items()}
+
+    wanted = [tasks if owners is None else [owners[i]] for i in range(len(sequences))]
+    result = Pooled({}, {})
+    for name, rows in memory.outputs(sequences, wanted, compute).items():
+        known = {i: torch.from_numpy(row.copy()).to(device) for i, row in rows.items()}
+        if network.task(name).pooling.keeps_tokens:
+            result.tokens[name] = known
+        else:
+            vectors = torch.stack(list(known.values()))
+            result.vectors[name] = vectors.new_empty(len(sequences), vectors.shape[1])
+            result.vectors[name][torch.tensor(list(known), device=device)] = vectors
+    return result
 
 
 def _columns(where: Places) -> list[Tensor]:

@@ -22,6 +22,7 @@ from weft.data.readings import Reading, TokenSequence
 from weft.foundation.errors import UserError
 from weft.inference.engine import Engine
 from weft.inference.joint import Ask, AskedRows, Places, Values, lay_out, share_out
+from weft.inference.memory import Outputs
 from weft.inference.padding import padded_groups
 from weft.inference.passes import without_repeats
 from weft.inference.words import Read, most_probable, no_vector, word_answers
@@ -87,9 +88,6 @@ class OnnxEngine(Engine):
         values: Floats = _run(session, [task], vectors | {f"{task}.first": first, f"{task}.second": second})[0]
         return values
 
-    def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> Floats:
-        return self._encode(task, f"{task}.vector", sequences)
-
     def together(self, asks: Sequence[Ask]) -> list[Values]:
         """Run one pass per reading, because each reading has its own graph."""
         results: dict[int, Values] = {}
@@ -101,7 +99,7 @@ class OnnxEngine(Engine):
     def _together(self, reading: Reading, asks: Sequence[Ask]) -> list[Values]:
         distinct, places = lay_out(asks)
         wanted = {f"{ask.task}.vector" if ask.vectors or reading == "bi" else ask.task for ask in asks}
-        found = self._outputs(reading, sorted(wanted), distinct)
+        found = self._recalled(reading, sorted(wanted), distinct)
 
         def answer(task: str, where: Places, rows: AskedRows) -> Values:
             if task in self.of_words:
@@ -125,6 +123,21 @@ class OnnxEngine(Engine):
         """Return one output for every sequence. Equal sequences are encoded once."""
         distinct, places = without_repeats(sequences)
         return self._outputs(self.readings[task], [output], distinct)[output][places]
+
+    def _recalled(
+        self, reading: Reading, outputs: Sequence[str], sequences: Sequence[TokenSequence]
+    ) -> dict[str, Floats]:
+        """`_outputs`, but only of the sequences that the memory does not know."""
+        if self.memory is None:
+            return self._outputs(reading, outputs, sequences)
+
+        def compute(indices: list[int]) -> Outputs:
+            found = self._outputs(reading, outputs, [sequences[i] for i in indices])
+            return {name: dict(zip(indices, rows, strict=True)) for name, rows in found.items()}
+
+        known = self.memory.outputs(sequences, [outputs] * len(sequences), compute)
+        rows = {name: [own[i] for i in range(len(sequences))] for name, own in known.items()}
+        return {name: _joined([row[None] for row in own]) for name, own in rows.items()}
 
     def _outputs(
         self, reading: Reading, outputs: Sequence[str], sequences: Sequence[TokenSequence]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from weft.inference.bulk.formats import Format
 from weft.inference.bulk.texts import Block
 from weft.inference.bulk.work import Work
+from weft.inference.memory import EncodedTexts
 from weft.inference.model import Model
 
 
@@ -32,8 +33,8 @@ class BulkExecutor(ABC):
     """Base class of executors. Parts may come in any order. Only shards in progress are held in memory."""
 
     @abstractmethod
-    def parts(self, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
-        """Yield each shard's number and the contents of its part file."""
+    def parts(self, shards: Iterable[Shard], memory: EncodedTexts) -> Iterator[tuple[int, bytes]]:
+        """Yield each shard's number and the contents of its part file. What `memory` knows is not computed again."""
 
 
 class LocalBulkExecutor(BulkExecutor):
@@ -42,6 +43,7 @@ class LocalBulkExecutor(BulkExecutor):
     def __init__(self, answer: Answerer) -> None:
         self.answer = answer
 
-    def parts(self, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
+    def parts(self, shards: Iterable[Shard], memory: EncodedTexts) -> Iterator[tuple[int, bytes]]:
+        self.answer.model.engine.memory = memory
         for shard in shards:
             yield shard.number, self.answer(shard.block)

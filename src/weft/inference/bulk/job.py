@@ -5,6 +5,7 @@ The same input, model, work, output format and shard size give the same bytes, r
 
 import base64
 import signal
+from array import array
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -21,11 +22,12 @@ from weft.inference.bulk.formats import choose_format
 from weft.inference.bulk.parts import Parts, parts_folder, read_manifest
 from weft.inference.bulk.texts import BulkTexts, Facts
 from weft.inference.bulk.work import Work
+from weft.inference.memory import EncodedTexts
 from weft.inference.model import Model, load
 from weft.runs.model_folder import model_digest
 
 EXECUTORS = ("local", "ray")
-FORMAT = 2
+FORMAT = 3
 
 
 class BulkListener(Protocol):
@@ -82,7 +84,7 @@ class BulkJob:
         before = read_manifest(self.output)
         facts = _known(before)
         if before != identity or facts is None:
-            facts = texts.look()
+            facts = texts.look(self.shard_rows)
         if note := texts.note():
             listener.noted(note)
         if before and before != identity:
@@ -94,13 +96,19 @@ class BulkJob:
             if self.work.keep != () and name != new:
                 listener.noted(f"{self.source}: its column {name!r} is called {new!r} in the output")
         with closing(Parts(self.output, identity | _written(facts))) as parts, stopping_kindly(parts):
-            self._answer(texts, facts, parts, executor, listener)
+            self._answer(model, texts, facts, parts, executor, listener)
             texts.require_unchanged()  # a file that grew would have rows without a prediction
             parts.finish(self._count(rows), lambda paths, to: form.join(paths, schema, rows, to))
         return rows
 
     def _answer(
-        self, texts: BulkTexts, facts: Facts, parts: Parts, executor: BulkExecutor, listener: BulkListener
+        self,
+        model: Model,
+        texts: BulkTexts,
+        facts: Facts,
+        parts: Parts,
+        executor: BulkExecutor,
+        listener: BulkListener,
     ) -> None:
         rows = facts.rows
         missing = [number for number in range(self._count(rows)) if number not in parts]
@@ -111,11 +119,28 @@ class BulkJob:
         if not missing:
             return
         wanted = set(missing)
+        memory = self._memory(model, texts, facts, parts)
         blocks = enumerate(texts.blocks(self.shard_rows, facts.kept))
-        for number, part in executor.parts(Shard(n, block) for n, block in blocks if n in wanted):
+        for number, part in executor.parts((Shard(n, block) for n, block in blocks if n in wanted), memory):
             texts.require_unchanged()  # else a resumed job would reuse a part computed from different rows
             parts.write(number, part)
             listener.advanced(self._rows_in(number, rows))
+
+    def _memory(self, model: Model, texts: BulkTexts, facts: Facts, parts: Parts) -> EncodedTexts:
+        """Encode the texts that occur in several shards. They are saved with the parts, for a resumed job."""
+        memory = model.engine.memory = EncodedTexts()
+        if not facts.repeats:
+            return memory
+        for number, block in enumerate(texts.blocks(self.shard_rows, only=facts.repeats)):
+            file = parts.aside / f"{number:08d}.arrow"
+            if not file.exists():
+                memory.records = True
+                self.work.table(model, block)
+                memory.records = False
+                texts.require_unchanged()
+                parts.write_aside(file.name, memory.recorded().to_pybytes())
+            memory.add(pa.memory_map(str(file)).read_buffer())
+        return memory
 
     def _count(self, rows: int) -> int:
         return -(-rows // self.shard_rows)
@@ -146,16 +171,26 @@ class BulkJob:
 
 def _written(facts: Facts) -> dict[str, Any]:
     """Return the facts as manifest entries, so that a resumed job does not scan the whole input again."""
-    return {"rows": facts.rows, "kept": base64.b64encode(facts.kept.serialize().to_pybytes()).decode()}
+    return {
+        "rows": facts.rows,
+        "kept": _coded(facts.kept.serialize().to_pybytes()),
+        "repeats": _coded(array("Q", facts.repeats).tobytes()),
+    }
 
 
 def _known(manifest: dict[str, Any]) -> Facts | None:
     """Remove the facts from a manifest and return them, or None if they are missing or invalid."""
-    rows, kept = manifest.pop("rows", None), manifest.pop("kept", None)
+    rows, kept, repeats = (manifest.pop(key, None) for key in ("rows", "kept", "repeats"))
     try:
-        return Facts(int(rows), pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept))))
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept)))
+        return Facts(int(rows), schema, tuple(array("Q", base64.b64decode(repeats))))
     except (TypeError, ValueError, pa.ArrowException):
         return None
+
+
+def _coded(content: bytes) -> str:
+    """Return bytes as text for a manifest."""
+    return base64.b64encode(content).decode()
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """Process shards on Ray: on the cluster at RAY_ADDRESS, or on a local cluster started for the job."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 
 from weft.foundation.cluster import connected, import_ray, last_line
@@ -13,6 +14,7 @@ from weft.inference.bulk.executors import Answerer, BulkExecutor, Shard
 from weft.inference.bulk.formats import Format
 from weft.inference.bulk.texts import Block
 from weft.inference.bulk.work import Work
+from weft.inference.memory import EncodedTexts
 from weft.inference.model import load
 from weft.runs.model_folder import model_digest
 
@@ -24,10 +26,22 @@ class Worker:
     """Ray actor that loads the model once and processes one shard after another."""
 
     def __init__(
-        self, folder: Path, digest: str, device: str, work: Work, form: Format, threads: int, trust_code: bool = False
+        self,
+        chunks: Sequence[bytes],
+        folder: Path,
+        digest: str,
+        device: str,
+        work: Work,
+        form: Format,
+        threads: int,
+        trust_code: bool = False,
     ) -> None:
+        """`chunks` are those of the driver's memory."""
         torch.set_num_threads(threads)
         model = load(folder, device, trust_code=trust_code)
+        model.engine.memory = EncodedTexts()
+        for chunk in chunks:
+            model.engine.memory.add(pa.py_buffer(chunk))
         if model_digest(folder) != digest:
             raise RunError(f"{folder}: a worker found another model there; it must not change while it answers")
         self.answerer = Answerer(model, work, form)
@@ -47,22 +61,23 @@ class OnRay(BulkExecutor):
         self.gpus = int(device.startswith("cuda"))
         self.arguments = folder.resolve(), digest, device, work, form, self.threads, trusts_code(trust_code)
 
-    def parts(self, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
+    def parts(self, shards: Iterable[Shard], memory: EncodedTexts) -> Iterator[tuple[int, bytes]]:
         with connected() as ray:
             try:
-                yield from self._parts(ray, shards)
+                chunks = ray.put([chunk.to_pybytes() for chunk in memory.chunks])
+                yield from self._parts(ray, shards, chunks)
             except ray.exceptions.RayTaskError as error:
                 raise RunError(f"a worker on Ray failed: {error.cause}") from None
             except ray.exceptions.RayError as error:
                 raise RunError(f"Ray lost a worker: {last_line(error)}") from None
 
-    def _parts(self, ray: Any, shards: Iterable[Shard]) -> Iterator[tuple[int, bytes]]:
+    def _parts(self, ray: Any, shards: Iterable[Shard], chunks: Any) -> Iterator[tuple[int, bytes]]:
         """Yield finished parts. A worker gets its next shard after it has returned the previous one."""
         most = self._room(ray)
         busy: dict[Any, tuple[int, Any]] = {}
         for shard in shards:
             if len(busy) < most:
-                worker = self._start(ray)
+                worker = self._start(ray, chunks)
             else:
                 number, worker, part = self._next(ray, busy)
                 yield number, part
@@ -90,7 +105,7 @@ class OnRay(BulkExecutor):
             )
         return room
 
-    def _start(self, ray: Any) -> Any:
+    def _start(self, ray: Any, chunks: Any) -> Any:
         kind = ray.remote(Worker)
         options = {"num_cpus": self.threads, "num_gpus": self.gpus}
-        return kind.options(max_restarts=RETRIES, max_task_retries=RETRIES, **options).remote(*self.arguments)
+        return kind.options(max_restarts=RETRIES, max_task_retries=RETRIES, **options).remote(chunks, *self.arguments)

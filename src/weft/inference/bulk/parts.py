@@ -87,6 +87,9 @@ class Parts:
     def write(self, number: int, content: bytes) -> None:
         self._write(self._path(number), content)
 
+    def write_aside(self, name: str, content: bytes) -> None:
+        self._write(self.aside / name, content)
+
     def finish(self, count: int, join: Callable[[Iterator[Path], Path], None]) -> None:
         """Join the first `count` parts into the output with an atomic write, then delete the folder."""
         with replacing(self.output, self.folder) as whole:
@@ -108,7 +111,7 @@ class Parts:
         return self.folder / f"{number:08d}.part"
 
     def _write(self, path: Path, content: bytes) -> None:
-        with replacing(path) as temporary:
+        with replacing(path, self.folder) as temporary:
             temporary.write_bytes(content)
             sync(temporary)
 

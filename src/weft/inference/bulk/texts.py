@@ -1,7 +1,7 @@
 """Rows of an input file: validated once, then read in blocks. At most one block is in memory."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from weft.data.problems import Problems
 from weft.data.tables import choose_columns, input_layout, reading_note
 from weft.foundation.errors import UserError
 from weft.inference.bulk.kept import Keep, Types, chosen, parquet_schema, parquet_tables, table_of
+from weft.inference.bulk.repeats import Repeats, TextUnit
 
 Sides = list[list[str]]
 """one list of texts per text column"""
@@ -29,6 +30,8 @@ class Wish:
     on_empty: OnEmpty
     layout: Layout = PLAIN
     """layout of the task's data files"""
+    joint: bool = False
+    """whether the texts of a row are one sequence, as in a cross reading"""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Facts:
     rows: int
     kept: pa.Schema
     """columns that are copied to the output"""
+    repeats: tuple[int, ...] = ()
+    """rows whose texts also occur in other shards; all such texts, each at least once"""
 
 
 class BulkTexts:
@@ -66,24 +71,36 @@ class BulkTexts:
         self._is_parquet = path.suffix == ".parquet"
         self._stamp = self._look()
 
-    def look(self) -> Facts:
-        """Read and validate the whole file. Errors in any row are reported here, before inference starts."""
+    def look(self, shard_rows: int | None = None) -> Facts:
+        """Read and validate the whole file. Errors in any row are reported here, before inference starts.
+
+        With `shard_rows`, find the rows whose texts occur in several shards.
+        """
         types, rows = Types(), 0
         kept: list[str] | None = None
+        repeats: Repeats | None = None
         for row in self._rows():
             rows += 1
+            if shard_rows is not None:
+                repeats = repeats or Repeats(self._units(list(row.values)), shard_rows)
+                repeats.see(row.values)
             if not self._is_parquet:
                 kept = chosen(self.keep, self.path, list(row.values)) if kept is None else kept
                 types.see(row, kept)
-        if self._is_parquet:
-            return Facts(rows, parquet_schema(self.path, self.keep))
-        return Facts(rows, types.schema())
+        schema = parquet_schema(self.path, self.keep) if self._is_parquet else types.schema()
+        return Facts(rows, schema, repeats.rows() if repeats else ())
 
-    def blocks(self, rows: int, kept: pa.Schema | None = None) -> Iterator[Block]:
-        """Yield the file in blocks of `rows` rows; the last block may be shorter. An empty file yields no block."""
+    def blocks(self, rows: int, kept: pa.Schema | None = None, only: Collection[int] | None = None) -> Iterator[Block]:
+        """Yield the file in blocks of `rows` rows; the last block may be shorter. An empty file yields no block.
+
+        With `only`, yield the rows with these numbers, without kept columns.
+        """
         names = [] if kept is None else kept.names
         tables = parquet_tables(self.path, names, rows) if names and self._is_parquet else None
         stream = self._rows()
+        if only is not None:
+            numbers = frozenset(only)
+            stream = (row for number, row in enumerate(stream) if number in numbers)
         columns: dict[str, list[str]] | None = None
         while block := list(islice(stream, rows)):
             columns = columns or self._columns(list(block[0].values))
@@ -123,6 +140,17 @@ class BulkTexts:
         columns = {task: choose_columns(found, wish.columns) for task, wish in self.wishes.items()}
         require_columns(self.path, found, _each_once(columns))
         return columns
+
+    def _units(self, found: list[str]) -> list[TextUnit]:
+        """Return the units of a row. Tasks with the same columns have the same units."""
+        readers = dict.fromkeys(
+            (tuple(columns), self.wishes[task].joint) for task, columns in self._columns(found).items()
+        )
+        return [
+            TextUnit(number, columns)
+            for number, (own, joint) in enumerate(readers)
+            for columns in ([own] if joint else [(name,) for name in own])
+        ]
 
     def _strict(self, found: list[str]) -> list[str]:
         """Return the columns that must not be empty."""

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -48,7 +48,12 @@ class Answers(Work):
     keep: Keep = None
 
     def wishes(self, model: Model) -> dict[str, Wish]:
-        return {task: _wish(model, task, self.on_empty) for task in model.choose(self.tasks)}
+        return {
+            task: replace(
+                _wish(model, task, self.on_empty), joint=model.config.tasks[task].reading in ("cross", "concat")
+            )
+            for task in model.choose(self.tasks)
+        }
 
     def schema(self, model: Model, kept: pa.Schema) -> pa.Schema:
         tasks = model.choose(self.tasks)

@@ -186,13 +186,13 @@ def test_a_bad_last_row_is_heard_of_before_anything_is_done(
 ) -> None:
     source, output = texts_file(tmp_path), tmp_path / "out.csv"
     begun(folder, source, output)
-    kept = {path.name: path.read_bytes() for path in parts_folder(output).iterdir()}
+    kept = {path.name: path.read_bytes() for path in parts_folder(output).rglob("*") if path.is_file()}
     bad = tmp_path / "bad.csv"
     bad.write_bytes(source.read_bytes() + (row if isinstance(row, bytes) else row.encode()))
     for target in (output, tmp_path / "new.csv"):
         with pytest.raises(UserError, match=message):
             job(folder, bad, target).run(Watch())
-    assert {path.name: path.read_bytes() for path in parts_folder(output).iterdir()} == kept
+    assert {path.name: path.read_bytes() for path in parts_folder(output).rglob("*") if path.is_file()} == kept
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "in.csv", "out.csv.parts"]
 
 
@@ -275,7 +275,7 @@ def test_rows_of_a_changed_file_are_never_taken_for_those_of_the_old(folder: Pat
 
 def test_a_worker_that_finds_another_model_refuses(folder: Path) -> None:
     with pytest.raises(RunError, match="found another model there"):
-        Worker(folder, "not its digest", "cpu", Answers(("mood",)), FORMATS[".csv"], torch.get_num_threads())
+        Worker([], folder, "not its digest", "cpu", Answers(("mood",)), FORMATS[".csv"], torch.get_num_threads())
 
 
 def test_workers_that_fit_on_no_machine_are_refused(folder: Path) -> None:
