@@ -21,7 +21,7 @@ class TextUnit(NamedTuple):
     columns: tuple[str, ...]
 
 
-class Repeats:
+class ShardRepeats:
     """Collects digests of texts row by row. Equal digests of different texts cost time only."""
 
     def __init__(self, units: Sequence[TextUnit], shard_rows: int) -> None:

@@ -15,7 +15,7 @@ from weft.data.problems import Problems
 from weft.data.tables import choose_columns, input_layout, reading_note
 from weft.foundation.errors import UserError
 from weft.inference.bulk.kept import Keep, Types, chosen, parquet_schema, parquet_tables, table_of
-from weft.inference.bulk.repeats import Repeats, TextUnit
+from weft.inference.bulk.repeats import ShardRepeats, TextUnit
 
 Sides = list[list[str]]
 """one list of texts per text column"""
@@ -78,11 +78,11 @@ class BulkTexts:
         """
         types, rows = Types(), 0
         kept: list[str] | None = None
-        repeats: Repeats | None = None
+        repeats: ShardRepeats | None = None
         for row in self._rows():
             rows += 1
             if shard_rows is not None:
-                repeats = repeats or Repeats(self._units(list(row.values)), shard_rows)
+                repeats = repeats or ShardRepeats(self._units(list(row.values)), shard_rows)
                 repeats.see(row.values)
             if not self._is_parquet:
                 kept = chosen(self.keep, self.path, list(row.values)) if kept is None else kept

@@ -21,7 +21,7 @@ from weft.inference import onnx_engine, passes
 from weft.inference.bulk import repeats
 from weft.inference.bulk.job import BulkJob, QuietBulk
 from weft.inference.bulk.parts import Parts, parts_folder
-from weft.inference.bulk.repeats import Repeats, TextUnit
+from weft.inference.bulk.repeats import ShardRepeats, TextUnit
 from weft.inference.bulk.work import Answers, Vectors, Work
 from weft.inference.memory import EncodedTexts
 from weft.inference.model import Model, load
@@ -153,7 +153,7 @@ def test_the_rows_hold_every_text_that_crosses_shards(
         if joint
         else [TextUnit(0, ("text",)), TextUnit(0, ("text2",)), TextUnit(1, ("text",))]
     )
-    found = Repeats(units, shard_rows)
+    found = ShardRepeats(units, shard_rows)
     shards, first = defaultdict(set), {}
     for row, pair in enumerate(cells):
         values = dict(zip(("text", "text2"), pair, strict=True))
@@ -167,7 +167,7 @@ def test_the_rows_hold_every_text_that_crosses_shards(
 
 def test_the_most_frequent_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "MOST", 2)
-    found = Repeats([TextUnit(0, ("text",))], 1)
+    found = ShardRepeats([TextUnit(0, ("text",))], 1)
     for text in "abcdbcdcdc":
         found.see({"text": text})
     assert found.rows() == (2, 3)
