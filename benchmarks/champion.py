@@ -6,7 +6,8 @@
 DIR has the files of the presets sst5, quora and stsb, and more/sst-phrases-train.tsv. The dev rows are split in halves:
 even rows (FOLDER/select) choose the best epoch of each run, and chose the recipe; odd rows (FOLDER/report) are scored
 here, once. Bodies default to packaged:minilm-l6. FOLDER keeps the runs: finished ones are not repeated, interrupted
-ones resume. --set changes the recipe, --name then names the result. --save adds the result to a JSON file, which
+ones resume. --set changes the recipe, --name then names the result; a teacher may be a run in FOLDER/runs, which the
+result calls RUNS. --save adds the result to a JSON file, which
 docs/results.py reads. --speed also measures texts per second of the tasks' predictions, round by round for all results
 in the file whose runs are in FOLDER.
 
@@ -128,7 +129,7 @@ def main() -> None:
         config = json.loads((runs[given.seeds[0]] / "model" / "config.json").read_text(encoding="utf-8"))
         known[name] = {
             "body": body if body == PACKAGED else Path(body).name,
-            "settings": given.settings,
+            "settings": [setting.replace(str(out / "runs"), "RUNS") for setting in given.settings],
             "layers": config["num_hidden_layers"],
             "parameters": content["parameters"],
             "steps": content["steps"],

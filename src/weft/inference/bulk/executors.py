@@ -33,7 +33,7 @@ class BulkExecutor(ABC):
     """Base class of executors. Parts may come in any order. Only shards in progress are held in memory."""
 
     @abstractmethod
-    def parts(self, shards: Iterable[Shard], memory: EncodedTexts) -> Iterator[tuple[int, bytes]]:
+    def parts(self, shards: Iterable[Shard], memory: EncodedTexts | None) -> Iterator[tuple[int, bytes]]:
         """Yield each shard's number and the contents of its part file. What `memory` knows is not computed again."""
 
 
@@ -43,7 +43,7 @@ class LocalBulkExecutor(BulkExecutor):
     def __init__(self, answer: Answerer) -> None:
         self.answer = answer
 
-    def parts(self, shards: Iterable[Shard], memory: EncodedTexts) -> Iterator[tuple[int, bytes]]:
+    def parts(self, shards: Iterable[Shard], memory: EncodedTexts | None) -> Iterator[tuple[int, bytes]]:
         self.answer.model.engine.memory = memory
         for shard in shards:
             yield shard.number, self.answer(shard.block)

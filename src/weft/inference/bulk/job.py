@@ -126,11 +126,11 @@ class BulkJob:
             parts.write(number, part)
             listener.advanced(self._rows_in(number, rows))
 
-    def _memory(self, model: Model, texts: BulkTexts, facts: Facts, parts: Parts) -> EncodedTexts:
-        """Encode the texts that occur in several shards. They are saved with the parts, for a resumed job."""
-        memory = model.engine.memory = EncodedTexts()
+    def _memory(self, model: Model, texts: BulkTexts, facts: Facts, parts: Parts) -> EncodedTexts | None:
+        """Encode the texts that occur in several shards, if any. They are saved with the parts, for a resumed job."""
         if not facts.repeats:
-            return memory
+            return None
+        memory = model.engine.memory = EncodedTexts()
         for number, block in enumerate(texts.blocks(self.shard_rows, only=facts.repeats)):
             file = parts.aside / f"{number:08d}.arrow"
             if not file.exists():

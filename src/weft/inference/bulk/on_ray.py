@@ -39,9 +39,10 @@ class Worker:
         """`chunks` are those of the driver's memory."""
         torch.set_num_threads(threads)
         model = load(folder, device, trust_code=trust_code)
-        model.engine.memory = EncodedTexts()
-        for chunk in chunks:
-            model.engine.memory.add(pa.py_buffer(chunk))
+        if chunks:
+            model.engine.memory = EncodedTexts()
+            for chunk in chunks:
+                model.engine.memory.add(pa.py_buffer(chunk))
         if model_digest(folder) != digest:
             raise RunError(f"{folder}: a worker found another model there; it must not change while it answers")
         self.answerer = Answerer(model, work, form)
@@ -61,10 +62,10 @@ class OnRay(BulkExecutor):
         self.gpus = int(device.startswith("cuda"))
         self.arguments = folder.resolve(), digest, device, work, form, self.threads, trusts_code(trust_code)
 
-    def parts(self, shards: Iterable[Shard], memory: EncodedTexts) -> Iterator[tuple[int, bytes]]:
+    def parts(self, shards: Iterable[Shard], memory: EncodedTexts | None) -> Iterator[tuple[int, bytes]]:
         with connected() as ray:
             try:
-                chunks = ray.put([chunk.to_pybytes() for chunk in memory.chunks])
+                chunks = ray.put([chunk.to_pybytes() for chunk in memory.chunks] if memory else [])
                 yield from self._parts(ray, shards, chunks)
             except ray.exceptions.RayTaskError as error:
                 raise RunError(f"a worker on Ray failed: {error.cause}") from None
