@@ -76,7 +76,8 @@ class Rows(TorchDataset):  # type: ignore[type-arg]
 
     def _item(self, made: Assembly, part: Part, row: int) -> dict[str, Any]:
         data = made.data[part.task].train
-        (ids, of_second, _), *_ = data.sequences(row)
+        sequence = data.sequences(row)[0]
+        ids, of_second = sequence.ids, sequence.of_second
         segments = [0] * (len(ids) - of_second) + [1] * of_second
         task = list(made.data).index(part.task)
         # "length" is what the Trainer groups by
