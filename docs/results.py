@@ -19,6 +19,7 @@ from forest import ForestRow, picture
 
 from weft.foundation.records import from_json
 from weft.foundation.shipped import shipped_texts
+from weft.kinds.metrics import overall
 from weft.report.words import duration
 from weft.study import tables
 from weft.study.format import Study, load_study
@@ -38,7 +39,9 @@ nothing about training to convergence. [Which method should I use?](which-method
 
 A verdict is *supported* or *refuted* if the difference is significant after Holm's correction for the claims of the
 study, else *undecided*, which is not "no difference": look at the minimum detectable difference, the true difference
-that the study detects with a power of 80 %. [How to read a study](studies.md#reading-a-study). `DATA` is a folder with
+that the study detects with a power of 80 %. The published difference is that of the reports' own dev scores, on other
+bodies and budgets: a claim whose minimum detectable difference exceeds it could not be expected to be decided here.
+[How to read a study](studies.md#reading-a-study). `DATA` is a folder with
 the files of the presets; `--body FOLDER` repeats a study on another body.
 """
 
@@ -172,7 +175,7 @@ def _body(name: str) -> str:
 def claims(shown: list[Shown]) -> str:
     """Return the table of all claims on all bodies."""
     header = ["", "claim", "published by", "body", "verdict", "difference", "95 % interval", "minimum detectable"]
-    header += ["seeds", "steps"]
+    header += ["published difference", "seeds", "steps"]
     rows = []
     for one in shown:
         for claim in one.result.claims:
@@ -188,11 +191,27 @@ def claims(shown: list[Shown]) -> str:
                     f"{tables.number(claim.difference, signed=True)} {claim.metric}",
                     tables.span(claim.low, claim.high, signed=True),
                     tables.number(claim.smallest_difference),
+                    tables.number(published_difference(one.result, claim), signed=True),
                     str(len(claim.seeds)),
                     " / ".join(f"{steps:,}" for steps in dict.fromkeys(arms)),
                 ]
             )
     return tables.markdown_table(header, rows) + "\n"
+
+
+def published_difference(result: StudyResult, claim: ClaimResult) -> float | None:
+    """Return the difference between the published dev scores of both arms; None if they are not published."""
+    primary = dict(name.split(".", 1) for name in result.metrics if name != "overall")
+    found = []
+    for arm in (claim.better, claim.worse):
+        printed = result.arms[arm].published
+        scores = {} if printed is None else {t: {primary[t]: v} for t, v in printed.dev.items() if t in primary}
+        task, _, metric = claim.metric.partition(".")
+        if claim.metric == "overall" and set(scores) == set(primary):
+            found.append(overall(scores, primary))
+        elif metric in scores.get(task, {}):
+            found.append(scores[task][metric])
+    return found[0] - found[1] if len(found) == 2 and claim.on != "gap" else None
 
 
 def section(one: Shown) -> str:
