@@ -80,7 +80,7 @@ class Epochs:
 
 
 def build(folder: Path, options: argparse.Namespace, states: str) -> Assembly:
-    name = "multitask" if options.data_dir else "starter"
+    name = "plain" if options.data_dir else "starter"
     content = load_recipe(name, data_dir=options.data_dir).content()
     content["tasks"] = {task: content["tasks"][task] | {"batch_size": 16} for task in TASKS}
     for task in content["tasks"].values():

@@ -3,7 +3,7 @@
     python benchmarks/growing.py --data-dir DIR --out FOLDER [--steps 300] [--distill-lr 2e-6] [--only distill]
 
 DIR has the files of the presets sst5, quora and stsb, and more/banking77-*.csv and more/goemotions-train.csv. The
-three-task model is trained first (`weft train multitask`, 300 steps). FOLDER keeps all runs: those that are complete
+three-task model is trained first (`weft train plain`, 300 steps). FOLDER keeps all runs: those that are complete
 are not repeated, so that a change of one mode needs that mode alone. The gate scores all dev rows of the old tasks,
 with --max-drop 0.01.
 
@@ -88,7 +88,7 @@ def main() -> None:
     write_texts(data / "more" / "goemotions-train.csv", out / "texts.csv")
     if not (out / "three" / "result.json").exists():
         train = ("--data-dir", data, "--budget", "steps=300", "--set", "dev_rows=1200")
-        run("train", "multitask", *train, "-o", out / "three")
+        run("train", "plain", *train, "-o", out / "three")
     steps = f"steps={given.steps}"
     modes: dict[str, tuple[Any, ...]] = {
         "exact": ("--keep", "exact", "--budget", steps),

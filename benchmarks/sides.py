@@ -54,6 +54,6 @@ def recipe_for(data_dir: Path | None) -> tuple[str, list[str]]:
     """The three tasks, batch 16 each: on the real sets, or on the starter data; the same readings in both."""
     if data_dir is not None:
         sizes = [f"tasks.{task}.batch_size=16" for task in ("sentiment", "paraphrase", "similarity")]
-        return "multitask", sizes
+        return "plain", sizes
     cross = ["tasks.paraphrase.reading=cross", "tasks.paraphrase.head=linear", "tasks.paraphrase.loss=cross-entropy"]
     return "starter", [*cross, "tasks.similarity.reading=cross", "tasks.similarity.head=linear", "max_length=128"]
