@@ -242,7 +242,7 @@ def total(result: StudyResult) -> str:
 
 
 def answer(shown: list[Shown], study: str) -> str:
-    """Return the verdicts of a study as a list for which-method.md."""
+    """Return the verdicts of a study as a list for a page that is otherwise written by hand."""
     lines = []
     for one in (one for one in shown if one.result.name == study):
         for claim in one.result.claims:
@@ -310,7 +310,7 @@ def made() -> dict[Path, str]:
 
 
 def _written_by_hand() -> list[Path]:
-    return [DOCS / "which-method.md", DOCS.parent / "README.md"]
+    return [DOCS / "which-method.md", DOCS / "better-models.md", DOCS.parent / "README.md"]
 
 
 if __name__ == "__main__":
