@@ -27,6 +27,9 @@ a quarter of their dev pairs.
 ```sh
 python benchmarks/champion.py --data-dir DATA --out runs/champion --save docs/champion.json
 ```
+
+Another body is `--body FOLDER`, the changes in parentheses are options `--set`, another name `--name`; RUNS is
+`runs/champion/runs`. A student learns from one run of the champion. CPU time is that of one thread.
 """
 
 
