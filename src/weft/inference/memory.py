@@ -70,7 +70,7 @@ class EncodedTexts:
         columns: list[pa.Array] = [pa.array(list(fresh), pa.binary())]
         for name in dict.fromkeys(name for row in rows for name in row):
             first = next(row[name] for row in rows if name in row)
-            shapes[name] = [-1, *first.shape[1:]] if first.ndim else []
+            shapes[name] = [-1, *first.shape[1:]][: len(first.shape)]  # a number has no dimension
             kind = pa.list_(pa.from_numpy_dtype(first.dtype))
             columns.append(pa.array([row[name].ravel() if name in row else None for row in rows], kind))
         table = pa.table(columns, [DIGEST, *shapes]).replace_schema_metadata({SHAPES: json.dumps(shapes)})
