@@ -29,8 +29,8 @@ python benchmarks/champion.py --data-dir DATA --out runs/champion --save docs/ch
 ```
 
 Another body is `--body FOLDER`, the changes in parentheses are options `--set`, another name `--name`; RUNS is
-`runs/champion/runs`. A student learns from one run of the champion. CPU time is that of one thread, and so are the texts per
-second (single texts of SST-5, fp32, median of five rounds, the models in turn).
+`runs/champion/runs`. A student learns from one run of the champion. CPU time and texts per second are
+those of one thread (single texts of SST-5, fp32, median of five rounds, the models in turn).
 """
 
 
