@@ -196,6 +196,8 @@ def open_session(file: Path) -> Any:
         raise UserError(f'{file.parent}: ONNX files need ONNX Runtime; run: pip install "weft[export]"') from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
+    # waiting threads would keep the cores busy that a server needs for its clients
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library's own errors have no common base
