@@ -7,9 +7,8 @@ DIR has the files of the presets sst5, quora and stsb, and more/sst-phrases-trai
 even rows (FOLDER/select) choose the best epoch of each run, and chose the recipe; odd rows (FOLDER/report) are scored
 here, once. Bodies default to packaged:minilm-l6. FOLDER keeps the runs: finished ones are not repeated, interrupted
 ones resume. --set changes the recipe, --name then names the result; a teacher may be a run in FOLDER/runs, which the
-result calls RUNS. --save adds the result to a JSON file, which
-docs/results.py reads. --speed also measures texts per second of the tasks' predictions, round by round for all results
-in the file whose runs are in FOLDER.
+result calls RUNS. --save adds the result to a JSON file, which docs/results.py reads. --speed also measures texts per
+second of the tasks' predictions, round by round for all results in the file whose runs are in FOLDER.
 
 It prints the commands, a table and one JSON line.
 """

@@ -19,10 +19,10 @@ from forest import ForestRow, picture
 
 from weft.foundation.records import from_json
 from weft.foundation.shipped import shipped_texts
-from weft.kinds.metrics import overall
 from weft.report.words import duration
 from weft.study import tables
 from weft.study.format import Study, load_study
+from weft.study.power import published_score
 from weft.study.records import ClaimResult, StudyResult
 
 DOCS = Path(__file__).parent
@@ -202,16 +202,9 @@ def claims(shown: list[Shown]) -> str:
 def published_difference(result: StudyResult, claim: ClaimResult) -> float | None:
     """Return the difference between the published dev scores of both arms; None if they are not published."""
     primary = dict(name.split(".", 1) for name in result.metrics if name != "overall")
-    found = []
-    for arm in (claim.better, claim.worse):
-        printed = result.arms[arm].published
-        scores = {} if printed is None else {t: {primary[t]: v} for t, v in printed.dev.items() if t in primary}
-        task, _, metric = claim.metric.partition(".")
-        if claim.metric == "overall" and set(scores) == set(primary):
-            found.append(overall(scores, primary))
-        elif metric in scores.get(task, {}):
-            found.append(scores[task][metric])
-    return found[0] - found[1] if len(found) == 2 and claim.on != "gap" else None
+    printed = [result.arms[arm].published for arm in (claim.better, claim.worse)]
+    better, worse = (None if own is None else published_score(own.dev, primary, claim.metric) for own in printed)
+    return None if better is None or worse is None or claim.on == "gap" else better - worse
 
 
 def section(one: Shown) -> str:

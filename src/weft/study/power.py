@@ -9,6 +9,7 @@ of different arms and WITHIN one arm. The variance v of one score over rows is p
 """
 
 import math
+from collections.abc import Mapping
 
 from weft.kinds.metrics import METRICS, overall
 from weft.recipes.library import library
@@ -72,9 +73,12 @@ def _published(plan: StudyPlan, name: str, metric: str) -> float | None:
     """Return the published score of an arm: tables of the reports have the primary metric of each task."""
     row, primary = plan.study.arms[name].published, {task: own[0] for task, own in plan.arms[name].metrics.items()}
     published = None if row is None else library()[row].published
-    if published is None:
-        return None
-    scores = {task: {primary[task]: value} for task, value in published.dev.items() if task in primary}
+    return None if published is None else published_score(published.dev, primary, metric)
+
+
+def published_score(dev: Mapping[str, float], primary: dict[str, str], metric: str) -> float | None:
+    """Return a metric of published dev scores, which are those of the `primary` metric of each task."""
+    scores = {task: {primary[task]: value} for task, value in dev.items() if task in primary}
     if metric == "overall":
         return overall(scores, primary) if set(scores) == set(primary) else None
     task, _, own = metric.partition(".")
