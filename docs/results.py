@@ -211,13 +211,22 @@ def section(one: Shown) -> str:
     """Return the section of one study on one body."""
     result = one.result
     name = result.name if one.body == PACKAGED else f"{result.name}@{one.body}"
-    command = f"weft study {result.name} -o studies/{name} --data-dir DATA"
-    command += "" if one.body == PACKAGED else f" --body {one.body}"
+    command = f"weft study {result.name} -o studies/{name} --data-dir DATA{options(one)}"
     parts = [f"## {one.title}", result.about, tables.lead(result), f"```sh\n{command}\n```"]
     parts += [tables.markdown_table(*tables.claim_table(result))] if result.claims else []
     parts += [tables.markdown_table(*tables.score_table(result)), tables.markdown_table(*tables.cost_table(result))]
     parts += [total(result), "\n".join(f"- {note}" for note in tables.problems(result)), tables.made_on(result)]
     return "\n".join(f"{part}\n" for part in parts if part)
+
+
+def options(one: Shown) -> str:
+    """Return the options of the command that differ from the shipped study."""
+    result, written = one.result, one.study
+    words = "" if one.body == PACKAGED else f" --body {one.body}"
+    if written is None:
+        return words
+    words += "".join(f" --set {key}={value}" for key, value in result.set.items() if written.set.get(key) != value)
+    return words + ("" if result.seeds == written.seeds else f" --seeds {','.join(map(str, result.seeds))}")
 
 
 def total(result: StudyResult) -> str:

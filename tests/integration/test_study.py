@@ -36,6 +36,9 @@ seeds = [1, 2, 3]
 budget = { steps = 6 }
 baseline = "plain"
 
+[set]
+"optimizer.weight_decay" = 0.02
+
 [arms.plain]
 [arms.fast]
 "optimizer.lr" = 1e-2
@@ -102,6 +105,8 @@ def test_a_study_answers_its_claims(straight: Path) -> None:
             assert arm["metrics"]["overall"]["seeds"][seed] == pytest.approx(run["overall"])
             assert arm["cost"]["tokens"]["seeds"][seed] == run["tokens"]
     assert [claim.get("published_by") for claim in result["claims"]] == [None, "report 4"]
+    assert result["set"] == {"optimizer.weight_decay": 0.02}
+    assert "| all arms | optimizer.weight_decay | 0.02 |" in (straight / "study.md").read_text()
     assert "a higher rate helps" in (straight / "study.md").read_text()
     assert "similarity.pearson, margin 0.05; published by report 4, claim 3)" in (straight / "study.md").read_text()
     page = (straight / "study.html").read_text()
@@ -215,6 +220,10 @@ def test_the_plan_says_what_would_run_and_trains_nothing(place: Path, capsys: py
     said = capsys.readouterr().out
     assert "3 arms x 3 seeds (1, 2, 3), 6 steps each" in said
     assert "9 runs, about" in said
+    study_command(str(place / "study.toml"), plan=True, seeds="4,5,4")
+    assert "3 arms x 2 seeds (4, 5), 6 steps each" in capsys.readouterr().out
+    with pytest.raises(UserError, match="--seeds 1,x: expected numbers with commas between them"):
+        study_command(str(place / "study.toml"), plan=True, seeds="1,x")
     with pytest.raises(UserError, match="-o"):
         study_command(str(place / "study.toml"))
     with pytest.raises(UserError, match="--executor slurm: expected local or ray"):

@@ -163,6 +163,7 @@ def test_a_study_is_added_without_the_paths_of_its_machine(
     results: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = json.loads((DOCS / "results" / "long-texts.json").read_text(encoding="utf-8"))
+    content |= {"set": {"epochs": 1, "optimizer.precision": "bf16"}, "seeds": [1, 2]}
     content |= {"bodies": ["/somewhere/bodies/e5-small"], "caveats": ["/somewhere/data/a.csv: 2 of 3 rows, or 1/2"]}
     (tmp_path / "study.json").write_text(json.dumps(content), encoding="utf-8")
     monkeypatch.setitem(results["add"].__globals__, "FILES", tmp_path)
@@ -175,6 +176,8 @@ def test_a_study_is_added_without_the_paths_of_its_machine(
     text = results["page"](both)
     assert "## long-texts on e5-small" in text
     assert "(#long-texts-on-e5-small)" in text
+    # what differs from the shipped study: `epochs` does not
+    assert " --body e5-small --set optimizer.precision=bf16 --seeds 1,2\n" in text
     added["claims"][0]["verdict"] = "refuted"
     (tmp_path / "long-texts@e5-small.json").write_text(json.dumps(added), encoding="utf-8")
     both[-1:] = results["read_results"](tmp_path)

@@ -105,6 +105,13 @@ def budget_steps(text: str | None) -> int | None:
     return int(number)
 
 
+def seed_numbers(text: str) -> tuple[int, ...]:
+    """Return the seeds of `--seeds 1,2,3`, each once."""
+    if not all(seed.strip().isdigit() for seed in text.split(",")):
+        raise UserError(f"--seeds {text}: expected numbers with commas between them, such as 1,2,3")
+    return tuple(dict.fromkeys(int(seed) for seed in text.split(",")))
+
+
 def time_seconds(text: str | None) -> float | None:
     """Parse --max-time (`90s`, `30m` or `2h`) and return seconds."""
     if text is None:

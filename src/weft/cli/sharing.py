@@ -6,7 +6,6 @@ import typer
 
 from weft.cli import options
 from weft.cli.study import ExecutorName, Jobs, Out, Plan, Reuse, run
-from weft.foundation.errors import UserError
 
 
 def sharing(
@@ -47,16 +46,14 @@ def sharing(
     options.require_folder(data_dir)
     steps = options.budget_steps(budget)
     seconds = options.time_seconds(max_time)
-    if not all(seed.strip().isdigit() for seed in seeds.split(",")):
-        raise UserError(f"--seeds {seeds}: expected numbers with commas between them, such as 1,2,3")
+    numbers = options.seed_numbers(seeds)
     from weft.recipes.recipe import load_recipe
     from weft.study.sharing import sharing_study
 
     loaded = load_recipe(recipe, settings=settings or (), body=body, data_dir=data_dir)
-    numbers = dict.fromkeys(int(seed) for seed in seeds.split(","))
     source = sharing_study(
         loaded,
-        seeds=list(numbers),
+        seeds=numbers,
         steps=steps,
         tasks=task or (),
         max_seconds=seconds,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="OUT", help="Folder of the study; the same command resumes it.")
 ]
+Seeds = Annotated[
+    str | None, typer.Option("--seeds", metavar="N,N,...", help="Replace the seeds that every arm is trained with.")
+]
 Plan = Annotated[bool, typer.Option("--plan", help="Print what would run and how long it should take; train nothing.")]
 ExecutorName = Annotated[str, typer.Option("--executor", help="Where runs are executed: local or ray.")]
 Reuse = Annotated[
@@ -41,6 +44,7 @@ def study(
     data_dir: options.DataDir = None,
     body: options.Body = None,
     settings: options.Settings = None,
+    seeds: Seeds = None,
     full: Annotated[bool, typer.Option("--full", help="Run the large version of the study.")] = False,
     plan: Plan = False,
     executor: ExecutorName = "local",
@@ -58,6 +62,8 @@ def study(
         return
     source = load_study(study)
     chosen = with_settings(source.study.enlarged() if full else source.study, settings or ())
+    if seeds is not None:
+        chosen = chosen.model_copy(update={"seeds": options.seed_numbers(seeds)})
     run(FoundStudy(chosen, source.folder), out, data_dir, body, plan, executor, jobs, device, trust_code, reuse or ())
 
 

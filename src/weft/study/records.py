@@ -159,6 +159,8 @@ class StudyResult(JsonRecord):
     """Unit of the budget -> its amount."""
     baseline: str
     dev_rows: dict[str, int]
+    set: Content = field(default_factory=dict, metadata=IF_ANY)
+    """Changes that all arms share: recipe key -> value. Older files do not have them."""
     resamples: int
     claims: tuple[ClaimResult, ...]
     arms: dict[str, ArmResult]

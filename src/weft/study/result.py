@@ -53,6 +53,7 @@ def study_result(
         budget=study.budget.model_dump(exclude_none=True),
         baseline=study.baseline,
         dev_rows={task: rows for arm in plan.arms.values() for task, rows in arm.dev_rows.items()},
+        set=study.set,
         resamples=bootstrap.ROUNDS,
         claims=tuple(_claim(verdict, len(study.claims)) for verdict in judge(study.claims, outcomes)),
         arms={name: _arm(plan, arm, outcomes) for name, arm in plan.arms.items()},

@@ -147,7 +147,7 @@ def conflict_table(result: StudyResult) -> Table:
 
 
 def change_table(result: StudyResult) -> Table:
-    rows = []
+    rows = [["all arms", key, str(value)] for key, value in result.set.items()]
     for name, arm in result.arms.items():
         rows += [[name, key, str(value)] for key, value in arm.changes.items()]
         rows += [[name, key, "unset"] for key in arm.unset]
