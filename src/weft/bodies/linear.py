@@ -1,8 +1,9 @@
 """Linear layers of a body, by the faster of torch's two libraries of matrix multiplication.
 
 On a CPU torch multiplies float32 matrices with MKL, which uses AVX-512 on Intel's processors only. oneDNN, which torch
-contains too, uses it on all processors that have it: twice the speed on those of AMD. Other processors and other types
-of numbers use torch's own choice.
+contains too, uses it on all processors that have it: twice the speed on those of AMD. On Intel's, MKL is faster: it
+reads the transposed matrices of a backward pass as they are, and oneDNN copies them first. Other processors and other
+types of numbers use torch's own choice.
 
 oneDNN compiles a kernel of about 1.5 MB for each shape and keeps a thousand of them. Packed tokens have another number
 in almost every pass, so rows of zeros are added up to one of eight sizes per power of two.
@@ -15,22 +16,27 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from weft.foundation.devices import processor_entry
+
 
 @cache
-def has_onednn() -> bool:
-    """Whether oneDNN multiplies float32 matrices on this CPU with AVX-512.
+def uses_onednn() -> bool:
+    """Whether oneDNN multiplies float32 matrices on this CPU faster than MKL: with AVX-512, not made by Intel.
 
     `ATEN_CPU_CAPABILITY=avx2` in the environment turns it off.
     """
     known = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    return known and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    is_mkl_slower = torch.backends.cpu.get_cpu_capability().startswith("AVX512") and (
+        processor_entry("vendor_id") != "GenuineIntel" or not torch.backends.mkl.is_available()
+    )
+    return known and is_mkl_slower
 
 
 class PackedLinear(nn.Linear):
     """A linear layer that is fast for packed tokens `[t, inputs]`. Other inputs are multiplied as in `nn.Linear`."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if inputs.dim() != 2 or inputs.device.type != "cpu" or self.weight.dtype != torch.float32 or not has_onednn():
+        if inputs.dim() != 2 or inputs.device.type != "cpu" or self.weight.dtype != torch.float32 or not uses_onednn():
             return super().forward(inputs)
         if torch.is_autocast_enabled("cpu"):  # torch chooses oneDNN itself
             return super().forward(with_zero_rows(inputs))[: len(inputs)]
@@ -56,7 +62,7 @@ def with_zero_rows(inputs: Tensor) -> Tensor:
 
 def multiply(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`inputs` [t, i] times the transpose of `weight` [o, i], float32 on a CPU, by the faster library."""
-    if not has_onednn():
+    if not uses_onednn():
         return nn.functional.linear(inputs, weight, bias)
     outputs: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
     return outputs

@@ -1,6 +1,7 @@
-"""Device selection: the CPU or a CUDA device."""
+"""Device selection: the CPU or a CUDA device, and what the system says of the CPU."""
 
 import re
+from pathlib import Path
 
 import torch
 
@@ -23,3 +24,13 @@ def choose_device(name: str) -> torch.device:
     if device.index is not None:
         torch.cuda.set_device(device)  # seeds and memory statistics are those of the current device
     return device
+
+
+def processor_entry(name: str, file: Path = Path("/proc/cpuinfo")) -> str | None:
+    """Return what Linux says of the first processor under `name`: "model name" or "vendor_id". None elsewhere."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(rf"^{re.escape(name)}[ \t]*:[ \t]*(.+?)[ \t]*$", text, re.MULTILINE)
+    return found and found[1]

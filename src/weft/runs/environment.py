@@ -4,10 +4,10 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import metadata
-from pathlib import Path
 
 import torch
 
+from weft.foundation.devices import processor_entry
 from weft.foundation.own_code import SourceFile
 from weft.runs.records import RunEnvironment
 
@@ -19,20 +19,10 @@ def environment(device: torch.device, processes: int, code: Mapping[str, SourceF
         code={address: asdict(source) for address, source in code.items()},
         python=platform.python_version(),
         system=platform.platform(),
-        processor=_processor(),
+        processor=processor_entry("model name") or platform.processor() or platform.machine(),
         device=str(device),
         threads=torch.get_num_threads(),
         capability=torch.backends.cpu.get_cpu_capability(),
         packages={name: metadata.version(name) for name in packages},
         processes=processes,
     )
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -15,7 +15,7 @@ def onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a CPU with AVX-512, whatever this one has; oneDNN computes on all of them."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(linear, "has_onednn", lambda: True)
+    monkeypatch.setattr(linear, "uses_onednn", lambda: True)
 
 
 def pair(inputs: int, outputs: int, bias: bool = True) -> tuple[nn.Linear, PackedLinear]:
@@ -61,9 +61,28 @@ def test_it_is_used_where_it_applies_only(monkeypatch: pytest.MonkeyPatch) -> No
         PackedLinear(16, 8, dtype=torch.float64)(rows(3, 16).double())
         with torch.autocast("cpu", torch.bfloat16):
             assert fast(rows(3, 16)).dtype == torch.bfloat16
-        monkeypatch.setattr(linear, "has_onednn", lambda: False)
+        monkeypatch.setattr(linear, "uses_onednn", lambda: False)
         fast(rows(3, 16))
     assert used == [1]
+
+
+@pytest.mark.parametrize(
+    ("capability", "vendor", "mkl", "expected"),
+    [
+        ("AVX512", "AuthenticAMD", True, True),
+        ("AVX512", "GenuineIntel", True, False),  # MKL uses AVX-512, too, and copies less
+        ("AVX512", "GenuineIntel", False, True),
+        ("AVX2", "AuthenticAMD", True, False),
+    ],
+)
+def test_the_library_by_processor(
+    capability: str, vendor: str, mkl: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(linear, "processor_entry", {"vendor_id": vendor}.get)
+    assert linear.uses_onednn.__wrapped__() is expected
 
 
 @pytest.mark.usefixtures("onednn")

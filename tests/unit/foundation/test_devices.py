@@ -1,11 +1,12 @@
 """`--device` becomes a device, or an error that says what there is."""
 
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import torch
 
-from weft.foundation.devices import choose_device
+from weft.foundation.devices import choose_device, processor_entry
 from weft.foundation.errors import UserError
 from weft.training.distributed import join
 
@@ -37,3 +38,12 @@ def test_several_processes_share_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UserError, match="each of several processes uses a GPU of its own"), join("cuda:1"):
         pass
+
+
+def test_an_entry_of_the_processor(tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text("processor\t: 0\nvendor_id\t: AuthenticAMD \nmodel name\t: AMD EPYC: 9B14\n\nvendor_id\t: other\n")
+    assert processor_entry("vendor_id", file) == "AuthenticAMD"
+    assert processor_entry("model name", file) == "AMD EPYC: 9B14"
+    assert processor_entry("model", file) is None
+    assert processor_entry("model name", tmp_path / "missing") is None
