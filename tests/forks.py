@@ -29,21 +29,27 @@ class Forks:
 
     def weft(self, *arguments: Any, cwd: Path | None = None, **faults: Any) -> Done:
         """Run to the end; no command ever shows a traceback."""
+        done = self._run(cwd, arguments=[str(a) for a in arguments], **faults)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def python(self, code: str, cwd: Path) -> Done:
+        """Run a script to the end, as `python -c` does."""
+        return self._run(cwd, arguments=[], code=code)
+
+    def _run(self, cwd: Path | None, **asked: Any) -> Done:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         request = {
-            "arguments": [str(a) for a in arguments],
             "folder": str(self.folder),
             "cwd": str(cwd or Path.cwd()),
             "environment": dict(os.environ),
-            **faults,
+            **asked,
         }
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         code = json.loads(self.process.stdout.readline())["code"]
-        done = Done(code, (self.folder / "stdout").read_text(), (self.folder / "stderr").read_text(errors="replace"))
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+        return Done(code, (self.folder / "stdout").read_text(), (self.folder / "stderr").read_text(errors="replace"))
 
     def close(self) -> None:
         assert self.process.stdin is not None

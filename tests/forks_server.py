@@ -1,9 +1,9 @@
 """Runs `weft` in forks of a process that has everything imported, and kills them where it is told to.
 
 One JSON object a line on stdin: {"arguments": [...], "folder": where output goes, "cwd": where to run, "environment":
-{...}}, and if wanted "resamples": of a bootstrap, "kill": [phase, n], "memory": bytes more than at the start, "full":
-n-th sync that finds the disk full, "gpus": how many are simulated. One JSON line back: {"code": exit code, or minus
-the signal}.
+{...}}, and if wanted "code": Python to run instead of a command, "resamples": of a bootstrap, "kill": [phase, n],
+"memory": bytes more than at the start, "full": n-th sync that finds the disk full, "gpus": how many are simulated. One
+JSON line back: {"code": exit code, or minus the signal}.
 
 The parent never trains: torch cannot run a backward pass in a fork of a process that has.
 """
@@ -100,7 +100,11 @@ def run(request: dict[str, Any]) -> None:
     code = 0
     try:
         with simulated_gpu(request["gpus"]) if request.get("gpus") else nullcontext():
-            weft.cli.main()
+            if "code" in request:
+                sys.path.insert(0, request["cwd"])
+                exec(request["code"], {"__name__": "__main__"})
+            else:
+                weft.cli.main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:

@@ -30,6 +30,11 @@ def weft(*arguments: Any, code: int = 0, cwd: Path | None = None, **faults: Any)
     return done
 
 
+def python(code: str, cwd: Path) -> Done:
+    """Run a script to its end."""
+    return _forks().python(code, cwd)
+
+
 def start(*arguments: Any) -> subprocess.Popen[str]:
     """Start and return at once."""
     return subprocess.Popen(

@@ -8,16 +8,21 @@ are not run: they show signatures.
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.integration.command import python, weft
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
 REFERENCE = sorted((ROOT / "docs/reference").glob("*.md"))
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"[|&;<>$`*?~]")
+"""What only a shell understands."""
 KNOWN = {"console", "python", "csv", "toml", "text", "sh"}
 
 
@@ -29,28 +34,33 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return found
 
 
+def command(line: str, folder: Path) -> None:
+    """Run one line: `weft` with plain arguments in a fork, which saves the imports, anything else in a shell."""
+    if line.startswith("weft ") and not SHELL.search(line):
+        weft(*shlex.split(line)[1:], cwd=folder)
+        return
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", line],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+
 def run(kind: str, content: str, folder: Path) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     if kind == "console":
         for line in content.splitlines():
             if line.startswith("$ "):
-                done = subprocess.run(
-                    ["bash", "-euo", "pipefail", "-c", line[2:]],
-                    cwd=folder,
-                    capture_output=True,
-                    text=True,
-                    env=environment,
-                    timeout=600,
-                    check=False,
-                )
-                assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+                command(line[2:], folder)
     elif kind in ("csv", "toml", "python") and (name := re.match(r"# (\S+\.\w+)\n", content)):
         (folder / name[1]).write_text(content.partition("\n")[2] + "\n", encoding="utf-8")
     elif kind == "python":
-        done = subprocess.run(
-            [sys.executable, "-c", content], cwd=folder, capture_output=True, text=True, env=environment, check=False
-        )
-        assert done.returncode == 0, f"{content}\n{done.stderr}"
+        done = python(content, folder)
+        assert done.code == 0, f"{content}\n{done.stderr}"
 
 
 # tracing and loading a real body in three libraries, or training it many times, takes minutes

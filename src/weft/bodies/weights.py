@@ -26,7 +26,7 @@ NOT_BODY = ("embeddings.position_ids",)
 
 def names(shape: BodyShape) -> dict[str, tuple[str, ...]]:
     """Return the table of weft's tensor names -> Hugging Face's, for a body of this shape."""
-    with torch.device("meta"):  # shapes only
+    with shapes_alone():
         return _names(Body(shape).state_dict(), shape)
 
 
