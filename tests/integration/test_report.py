@@ -12,7 +12,6 @@ import weft as package
 from tests.integration.command import weft
 from tests.tiny import recipe_content, write_recipe, write_rows
 from weft.cli.report import report
-from weft.inference.passes import answers
 from weft.inference.probe import probe
 from weft.kinds import KINDS
 from weft.report.page import write_report
@@ -122,7 +121,7 @@ def test_a_calibrated_model_answers_at_its_temperature(run: Path) -> None:
     (prediction,) = model.predict("sentiment", ["a dull film"])
     reader = build_reader(model.config, "sentiment", model.tokenizer)
     ids = np.array(model.tokenizer.encode(["a dull film"])[0], dtype=np.int32)
-    raw = answers(model.network, "sentiment", [reader.sequences(ids, None)], model.engine.device)
+    raw = model.engine.answers("sentiment", [reader.sequences(ids, None)])
     assert prediction.probabilities is not None
     found = list(prediction.probabilities.values())
     assert found == pytest.approx(KINDS["ordinal"].temper(raw, saved["sentiment"])[0].tolist())

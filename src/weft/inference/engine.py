@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from weft.data.readings import TokenSequence
 from weft.foundation.malloc import keep_blocks_for_the_next_pass
-from weft.inference.joint import Ask, Values, together
+from weft.inference.joint import Ask, AskedRows, Values, together
 from weft.inference.memory import EncodedTexts
-from weft.inference.passes import answers
 from weft.inference.words import no_vector
 from weft.tasks.network import Network
 
@@ -20,11 +19,11 @@ class Engine(ABC):
     """Base class of engines. Outputs are in input order. Inputs must not be empty."""
 
     memory: EncodedTexts | None = None
-    """known outputs of sequences, which `together` and `vectors` do not compute again"""
+    """known outputs of sequences, which are not computed again"""
 
-    @abstractmethod
-    def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
+    def answers(self, task: str, rows: AskedRows) -> Values:
         """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
+        return self.together([Ask(task, rows)])[0]
 
     def vectors(self, task: str, sequences: Sequence[TokenSequence]) -> NDArray[np.float32]:
         """Return [n, width] vectors from the pooling of a task."""
@@ -48,9 +47,6 @@ class TorchEngine(Engine):
         self.device = device
         if device.type == "cpu":
             keep_blocks_for_the_next_pass()
-
-    def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
-        return answers(self.network, task, rows, self.device)
 
     def together(self, asks: Sequence[Ask]) -> list[Values]:
         return together(self.network, asks, self.device, self.memory)

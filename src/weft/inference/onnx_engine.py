@@ -24,7 +24,6 @@ from weft.inference.engine import Engine
 from weft.inference.joint import Ask, AskedRows, Places, Values, lay_out, share_out
 from weft.inference.memory import Outputs
 from weft.inference.padding import padded_groups
-from weft.inference.passes import without_repeats
 from weft.inference.words import Read, most_probable, no_vector, word_answers
 from weft.kinds.labels import Labels
 from weft.kinds.tags import objects
@@ -71,16 +70,6 @@ class OnnxEngine(Engine):
             parameter.copy_(torch.from_numpy(np.array(values)))
         return crf
 
-    def answers(self, task: str, rows: Sequence[Sequence[TokenSequence]]) -> NDArray[np.float64]:
-        sequences = [row[side] for side in range(len(rows[0])) for row in rows]
-        if task in self.of_words:
-            return _of_words(sequences, self._encode(task, task, sequences), self.read_words[task])
-        if self.readings[task] == "bi":
-            values = self._compare(task, *np.split(self.vectors(task, sequences), 2))
-        else:
-            values = self._encode(task, task, sequences)
-        return self.labels[task].from_units(np.asarray(values, dtype=np.float64))
-
     def _compare(self, task: str, first: Floats, second: Floats) -> Floats:
         """Run the bi heads of one task. The graph needs inputs for all tasks; the other tasks get empty arrays."""
         session = self.sessions[HEADS]
@@ -118,11 +107,6 @@ class OnnxEngine(Engine):
         if not found:
             raise no_vector(task)
         return found[0]
-
-    def _encode(self, task: str, output: str, sequences: Sequence[TokenSequence]) -> Floats:
-        """Return one output for every sequence. Equal sequences are encoded once."""
-        distinct, places = without_repeats(sequences)
-        return self._outputs(self.readings[task], [output], distinct)[output][places]
 
     def _recalled(
         self, reading: Reading, outputs: Sequence[str], sequences: Sequence[TokenSequence]

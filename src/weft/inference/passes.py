@@ -15,7 +15,7 @@ from weft.data.readings import TokenSequence, pack
 from weft.data.sources import TextSource
 from weft.evaluation.plane import Axes, Plane, principal_axes
 from weft.foundation.values import Encoded, Rows
-from weft.inference.words import placed, seen_words, word_answers, word_outputs
+from weft.inference.words import placed, seen_words, word_outputs
 from weft.tasks.network import Network, split_layers, tokens_read
 from weft.tasks.task import Task
 
@@ -107,24 +107,6 @@ def pooled(
                     found.vectors[name] = vectors.new_empty(len(sequences), vectors.shape[1])
                 found.vectors[name][where] = vectors
     return found
-
-
-@torch.no_grad()
-def answers(
-    network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device
-) -> NDArray[np.float64]:
-    """Return [n, classes] probabilities or [n] numbers (on the training scale) for rows of one or two sequences."""
-    task = network.task(name)
-    with at_rest(network):
-        if task.pooling.keeps_tokens:
-            texts = [row[0] for row in rows]
-            distinct, places = without_repeats(texts)
-            tokens = pooled(network, [name], distinct, device).tokens[name]
-            return word_answers(texts, [tokens[place] for place in places], task.read_words)
-        result: NDArray[np.float64] = (
-            network.task(name).read(_sides(network, name, rows, device)).double().cpu().numpy()
-        )
-        return result
 
 
 @dataclass(frozen=True)
@@ -250,11 +232,6 @@ def at_rest(network: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         network.train(was_training)
-
-
-def _sides(network: Network, name: str, rows: Sequence[Sequence[TokenSequence]], device: torch.device) -> list[Tensor]:
-    """Return one tensor [n, width] of row vectors, or two for a bi reading."""
-    return list(vectors(network, network.task(name), _flat(rows), device).split(len(rows)))
 
 
 def _flat(rows: Sequence[Sequence[TokenSequence]]) -> list[TokenSequence]:

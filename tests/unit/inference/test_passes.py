@@ -11,7 +11,8 @@ from weft.data.readings import TokenSequence
 from weft.data.sources import find_sources
 from weft.data.tokenizer import Tokenizer
 from weft.inference import passes
-from weft.inference.passes import answers, by_length, run_over
+from weft.inference.engine import TorchEngine
+from weft.inference.passes import by_length, run_over
 from weft.tasks.building import build_network
 
 
@@ -26,18 +27,15 @@ def test_groups_hold_every_sequence_once_within_the_budget() -> None:
 def test_answers_do_not_depend_on_company_or_order(tiny: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     data = read_data(recipe(tiny), Tokenizer.load(tiny / "body"))
     network = build_network(recipe(tiny), {name: d.labels for name, d in data.items()}, tiny / "body")
-    device = torch.device("cpu")
+    engine = TorchEngine(network.eval(), torch.device("cpu"))
     for name, task in data.items():
         rows = [task.dev.sequences(i) for i in range(len(task.dev))]
         rows += rows[:3]  # repeated texts are encoded once
-        together = answers(network, name, rows, device)
-        alone = np.concatenate([answers(network, name, [row], device) for row in rows])
+        together = engine.answers(name, rows)
+        alone = np.concatenate([engine.answers(name, [row]) for row in rows])
         np.testing.assert_allclose(together, alone, atol=1e-6)
         monkeypatch.setattr(passes, "TOKENS", 20)
-        np.testing.assert_allclose(answers(network, name, rows[::-1], device)[::-1], alone, atol=1e-6)
-    network.train()
-    answers(network, "sentiment", [data["sentiment"].dev.sequences(0)], device)
-    assert network.training
+        np.testing.assert_allclose(engine.answers(name, rows[::-1])[::-1], alone, atol=1e-6)
 
 
 def test_a_set_in_parts_is_the_set(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,3 +50,4 @@ def test_a_set_in_parts_is_the_set(tiny: Path, monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_allclose(parts.predictions, whole.predictions, atol=1e-6)
         assert parts.loss == pytest.approx(whole.loss, abs=1e-6)
         assert parts.plane.points.shape == whole.plane.points.shape
+        assert network.training  # evaluation happens between steps

@@ -14,8 +14,9 @@ from weft.build import assemble
 from weft.data.readings import TokenSequence, pack
 from weft.data.sources import TextSource
 from weft.foundation.errors import UserError
+from weft.inference.engine import TorchEngine
 from weft.inference.joint import Ask, together
-from weft.inference.passes import answers, run_over, vectors
+from weft.inference.passes import run_over, vectors
 from weft.recipes.assembly import Assembly
 from weft.recipes.recipe import parse_recipe
 
@@ -127,7 +128,8 @@ def test_inference_equals_each_window_alone(tiny: Path, tmp_path: Path, pool: st
         sequences = [data.sequences(int(row)) for row in rows]
         asks.append(Ask(name, sequences))
         if name != "plain":
-            np.testing.assert_allclose(answers(network, name, sequences, device), right[name], rtol=0, atol=1e-10)
+            found = TorchEngine(network, device).answers(name, sequences)
+            np.testing.assert_allclose(found, right[name], rtol=0, atol=1e-10)
             scored = run_over(network, TextSource([data]), device)[name]
             np.testing.assert_allclose(scored.predictions, right[name], rtol=0, atol=1e-10)
     mixed = together(network, asks, device)  # texts of several tasks in one pass
