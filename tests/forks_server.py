@@ -19,6 +19,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset
+import torch._dynamo
+
 import weft.api
 import weft.cli
 import weft.cli.bulk
@@ -118,7 +121,10 @@ def run(request: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    assert train_run  # imported for its own sake, like the commands' modules above
+    # imported for their own sake, like the commands' modules above; the first optimizer imports the compiler
+    assert train_run
+    assert pyarrow.dataset
+    assert torch._dynamo
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ NOT_BODY = ("embeddings.position_ids",)
 """Old checkpoints of several families store the position ids 0, 1, 2, ... as a tensor."""
 
 
-def names(shape: BodyShape) -> dict[str, tuple[str, ...]]:
+@cache
+def names(shape: BodyShape) -> Mapping[str, tuple[str, ...]]:
     """Return the table of weft's tensor names -> Hugging Face's, for a body of this shape."""
     with shapes_alone():
         return _names(Body(shape).state_dict(), shape)
