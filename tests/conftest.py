@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.forks import FEW_RESAMPLES
+
 os.environ["OMP_NUM_THREADS"] = "1"  # tests run side by side; tiny tensors gain nothing from threads
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test may look for a model on the network
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -30,7 +32,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that make many runs and look at other things than the intervals in their cards and reports."""
-    monkeypatch.setattr("weft.evaluation.bootstrap.ROUNDS", 20)
+    monkeypatch.setattr("weft.evaluation.bootstrap.ROUNDS", FEW_RESAMPLES)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

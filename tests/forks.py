@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+FEW_RESAMPLES = 20
+"""rounds of a bootstrap in tests of other things than intervals"""
+
 
 class Done(NamedTuple):
     code: int
@@ -44,6 +47,7 @@ class Forks:
             "folder": str(self.folder),
             "cwd": str(cwd or Path.cwd()),
             "environment": dict(os.environ),
+            "resamples": FEW_RESAMPLES,
             **asked,
         }
         self.process.stdin.write(json.dumps(request) + "\n")

@@ -14,7 +14,7 @@ from tests.integration.command import weft
 from tests.simulated_gpu import MEMORY
 from tests.tiny import matches_task, recipe_content, write_recipe
 
-ON_GPU: dict[str, Any] = {"gpus": 1, "resamples": 20}
+ON_GPU: dict[str, Any] = {"gpus": 1}
 TEXTS = ["a lovely film", "a dull film that sees no cat", "the cat"]
 
 

@@ -35,6 +35,7 @@ def run(recipe_file: Path) -> Path:
     return out
 
 
+@pytest.mark.usefixtures("few_resamples")  # as in the run's process
 def test_training_leaves_a_report_with_everything(run: Path, tmp_path: Path) -> None:
     text = (run / "report.html").read_text(encoding="utf-8")
     for part in (
