@@ -14,7 +14,7 @@ from tests.tiny import recipe_content, write_recipe
 
 @pytest.fixture(scope="module")
 def recipe_file(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    content = recipe_content(tiny, epochs=40, max_length=10)
+    content = recipe_content(tiny, epochs=20, max_length=10)
     content["tasks"]["sentiment"]["long_texts"] = {"name": "windows", "pool": "attention"}
     content["optimizer"] |= {"accumulate": 2}
     content["checkpoint"] = {"every_steps": 7}
