@@ -1,7 +1,7 @@
 """Runs `weft` in forks of a process that has everything imported, and kills them where it is told to.
 
 One JSON object a line on stdin: {"arguments": [...], "folder": where output goes, "cwd": where to run, "environment":
-{...}}, and if wanted "code": Python to run instead of a command, "resamples": of a bootstrap, "kill": [phase, n],
+{...}, "resamples": of a bootstrap}, and if wanted "code": Python to run instead of a command, "kill": [phase, n],
 "memory": bytes more than at the start, "full": n-th sync that finds the disk full, "gpus": how many are simulated. One
 JSON line back: {"code": exit code, or minus the signal}.
 
@@ -86,7 +86,7 @@ def run(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    bootstrap.ROUNDS = request.get("resamples", bootstrap.ROUNDS)
+    bootstrap.ROUNDS = request["resamples"]
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
