@@ -254,10 +254,11 @@ def test_a_model_without_its_adapters_is_damaged(tiny: Path, tmp_path: Path) -> 
 
 
 def test_an_adapter_of_ones_own(tiny: Path, tmp_path: Path) -> None:
-    shutil.copy(Path(__file__).parents[1] / "own_parts.py", tmp_path / "own_parts.py")
-    content = recipe_content(tiny, adapter={"use": "own_parts:GainConfig", "per_task": True})
+    # a name of its own: Python imports a name once, and test_own_parts.py may run in the same process
+    shutil.copy(Path(__file__).parents[1] / "own_parts.py", tmp_path / "own_gain.py")
+    content = recipe_content(tiny, adapter={"use": "own_gain:GainConfig", "per_task": True})
     recipe = write_recipe(tmp_path, content)
-    with pytest.raises(weft.UserError, match="adapter: found 'own_parts:GainConfig'"):
+    with pytest.raises(weft.UserError, match="adapter: found 'own_gain:GainConfig'"):
         weft.train(recipe, tmp_path / "run")
     trained = weft.train(recipe, tmp_path / "run", steps=2, trust_code=True)
     loaded = weft.load(tmp_path / "run", trust_code=True)
