@@ -114,15 +114,19 @@ def test_every_other_command(run: Path, tiny: Path, tmp_path: Path) -> None:
     weft("predict", run, "similarity", "a cat", "a dog", **ON_GPU)
     weft("mine", run, "--input", texts, "--output", tmp_path / "pairs.csv", "--mode", "neighbours", **ON_GPU)
     weft("probe", run, **ON_GPU)
-    weft("soup", run, run, "-o", tmp_path / "soup", **ON_GPU)
-    weft("compare", run, tmp_path / "soup", **ON_GPU)
+    weft("train", write(tiny, tmp_path, seed=2), "-o", tmp_path / "other", **ON_GPU)
+    weft("soup", run, tmp_path / "other", "-o", tmp_path / "soup", **ON_GPU)
+    weft("compare", run, tmp_path / "soup", "--max-drop", 1, **ON_GPU)
     weft("export", run, "--to", "transformers", "-o", tmp_path / "hub", **ON_GPU)
     weft("check", write(tiny, tmp_path), "--audit", **ON_GPU)
-    weft("pretrain", write(tiny, tmp_path), "-o", tmp_path / "pretrained", "--steps", 3, **ON_GPU)
+    short = ("--budget", "steps=3", "--max-length", 24)
+    weft("pretrain", write(tiny, tmp_path), "-o", tmp_path / "pretrained", *short, **ON_GPU)
     added = write_recipe(tmp_path, plain | {"tasks": {"new": sentiment}}, "new.toml")
-    weft("add", run, added, "-o", tmp_path / "added", "--max-drop", 1, **ON_GPU)
     taught = recipe_content(tiny, epochs=1, distill={"teachers": [str(run)]}, average="swa")
-    weft("train", write_recipe(tmp_path, taught, "student.toml"), "-o", tmp_path / "student", **ON_GPU)
+    student = tmp_path / "student"
+    weft("train", write_recipe(tmp_path, taught, "student.toml"), "-o", student, **ON_GPU)
+    for old, keep in ((run, "exact"), (run, "rehearse"), (student, "distill")):
+        weft("add", old, added, "-o", tmp_path / keep, "--keep", keep, "--max-drop", 5, **ON_GPU)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ class TaskExamination:
     def examine(self, body: Body, device: torch.device) -> TaskAudit:
         notes = list(self._balance())
         errors: list[RowFinding] = []
-        if len(self.train) < FEWEST:
+        if why := self.labels.kind.why_no_suspects:
+            notes.append(f"label errors were not searched: {why}")
+        elif len(self.train) < FEWEST:
             notes.append(f"label errors were not searched: {len(self.train)} train rows, expected at least {FEWEST}")
         else:
             try:

@@ -74,6 +74,8 @@ class Kind(ABC):
     """task keys whose default differs for this kind; `data` has those of the data table"""
     ranks: ClassVar[bool] = False
     """whether rows are scored against each other, by `ranked`, instead of one by one"""
+    why_no_suspects: ClassVar[str | None] = None
+    """why an audit cannot search for label errors; None if it can, by `cross_predict` and `suspects`"""
 
     # labels, as declared in recipes and found in files
 
@@ -278,13 +280,13 @@ class Kind(ABC):
     def differ(self, labels: "Labels", one: Targets, two: Targets) -> NDArray[np.bool_]:
         """[n] whether two labels of the same text contradict each other."""
 
-    @abstractmethod
     def cross_predict(self, labels: "Labels", targets: Targets, features: Features, folds: Folds) -> Predictions:
         """Return out-of-sample predictions of a linear model on `features`; each fold is held out once."""
+        raise NotImplementedError(self.why_no_suspects)
 
-    @abstractmethod
     def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:
         """Return the rows whose labels are probably wrong, given out-of-sample predictions."""
+        raise NotImplementedError(self.why_no_suspects)
 
     # predictions/TASK.parquet, as written by runs and read by reports
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from weft.kinds.base import Answer, Kind, Seen, Vectors
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels
-from weft.kinds.noise import Features, Folds, Suspects
 from weft.kinds.ranking import RANK, SIMILARITY, mrr, ndcg_at, rank_candidates, recall_at
 from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
@@ -37,6 +36,7 @@ class Matches(Kind):
     activation = "identity"
     defaults: ClassVar[Mapping[str, Any]] = {"reading": "bi", "head": "vectors", "data": {"label": ()}}
     ranks = True
+    why_no_suspects = "pairs that match have no labels that could be wrong"
 
     def check_declared(
         self,
@@ -129,13 +129,6 @@ class Matches(Kind):
     def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
         """Nothing contradicts: a text may have any number of matches."""
         return np.zeros(len(one), dtype=np.bool_)
-
-    def cross_predict(self, labels: Labels, targets: Targets, features: Features, folds: Folds) -> Predictions:  # noqa: ARG002
-        """Predict nothing: there are no labels to fit."""
-        return np.zeros(len(targets))
-
-    def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:  # noqa: ARG002
-        return Suspects(np.zeros(len(targets), dtype=np.bool_), np.ones(len(targets)))
 
     @property
     def cell_type(self) -> pa.DataType:

@@ -16,7 +16,6 @@ from weft.kinds.base import Answer, Kind, Seen, WordSplit
 from weft.kinds.classification import Classification
 from weft.kinds.forms import Form
 from weft.kinds.labels import Labels
-from weft.kinds.noise import Features, Folds, Suspects
 from weft.kinds.spans import OUTSIDE, PREFIXED, bio_tags, scheme_of, spans_of
 from weft.kinds.truth import Predictions, Targets, Thresholds, Truth
 
@@ -55,6 +54,7 @@ class Tags(Kind):
     hub_task = "token-classification"
     auto_class = "AutoModelForTokenClassification"
     activation = "softmax"
+    why_no_suspects = "the features of an audit are of whole texts, not of words"
     defaults: ClassVar[Mapping[str, Any]] = {"pooling": "words"}
 
     # the recipe
@@ -238,13 +238,6 @@ class Tags(Kind):
 
     def differ(self, labels: Labels, one: Targets, two: Targets) -> NDArray[np.bool_]:  # noqa: ARG002
         return np.array([not np.array_equal(*rows) for rows in zip(one, two, strict=True)], dtype=np.bool_)
-
-    def cross_predict(self, labels: Labels, targets: Targets, features: Features, folds: Folds) -> Predictions:  # noqa: ARG002
-        """Predict that all words are outside: the features are of whole texts, not of words."""
-        return cast(Predictions, objects([np.zeros((len(row), 4)) for row in targets]))
-
-    def suspects(self, targets: Targets, predictions: Predictions) -> Suspects:  # noqa: ARG002
-        return Suspects(np.zeros(len(targets), dtype=np.bool_), np.ones(len(targets)))
 
     # predictions/TASK.parquet
 

@@ -77,7 +77,8 @@ def pretrain(
         body = load_body(folder)
         head, is_known = load_head(body, folder)
     if config.max_length > body.shape.positions:
-        raise UserError(f"--max-length {config.max_length}: the body has {body.shape.positions} positions")
+        most = body.shape.positions
+        raise UserError(f"--max-length {config.max_length}: the body has {most} positions; choose no more")
     tokenizer = Tokenizer.load(folder)
     corpus = Corpus(columns, tokenizer.template, config.max_length)
     course = MaskedCourse(corpus, Masker.of(tokenizer, body.shape.vocabulary, config.mask), config, steps, where)

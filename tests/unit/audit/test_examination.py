@@ -1,5 +1,6 @@
 """The audit of small tables with planted problems."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests import tagged
 from tests.texts import WORDS
-from tests.tiny import BAD, GOOD, recipe, write_rows
+from tests.tiny import BAD, GOOD, matches_task, recipe, write_rows
 from weft.audit.examination import audit
 from weft.audit.features import row_features
 from weft.audit.findings import (
@@ -123,6 +125,18 @@ def test_planted_label_errors_come_first(tiny: Path, tmp_path: Path) -> None:
     listed = [row.line - 2 for row in report.findings if row.finding == LABEL_ERROR]
     assert len(set(flipped) & set(listed[:8])) >= 3  # of 100 rows
     assert {row.suggestion for row in report.findings if row.finding == LABEL_ERROR} <= {"good", "bad"}
+
+
+def test_kinds_without_labels_of_rows_are_audited_for_everything_else(tiny: Path, tmp_path: Path) -> None:
+    for split, count in (("train", 24), ("dev", 6)):
+        lines_of = "\n".join(json.dumps(row) for row in tagged.rows(count, seed=3))
+        (tmp_path / f"{split}.jsonl").write_text(lines_of + "\n", encoding="utf-8")
+    tags = tagged.recipe(tmp_path, "jsonl", "tokens", "slots")["tasks"]["slots"]
+    report = run(made(tiny, {"match": matches_task(tiny), "slots": tags}))
+    for task, why in zip(report.tasks, ("pairs that match have", "the features of an audit"), strict=True):
+        assert any(note.startswith(f"label errors were not searched: {why}") for note in task.notes)
+    assert {row.finding for row in report.findings if row.task == "slots"} >= {DUPLICATE, LEAK}
+    assert not lines(report, LABEL_ERROR)
 
 
 def test_rows_of_a_cluster_are_held_out_together() -> None:
