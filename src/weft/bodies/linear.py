@@ -48,6 +48,19 @@ class PackedLinear(nn.Linear):
         return outputs
 
 
+def transpose_in_memory(model: nn.Module) -> None:
+    """Store the weights of all `PackedLinear` in the order in which oneDNN's products read them.
+
+    It copies each weight into this order in every product otherwise, which takes a third of the time of a product with
+    ten tokens. The model keeps its values; it no longer shares memory-mapped weights with other processes.
+    """
+    if not uses_onednn():
+        return
+    for module in model.modules():
+        if isinstance(module, PackedLinear):
+            module.weight.data = module.weight.data.t().contiguous().t()
+
+
 def rounded_up(rows: int) -> int:
     """Return the next of the eight sizes per power of two, multiples of 8: at most 1/8 more than `rows`, or 7 rows."""
     unit = max(8, 1 << max(0, rows.bit_length() - 4))

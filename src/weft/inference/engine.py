@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from weft.bodies.linear import transpose_in_memory
 from weft.data.readings import TokenSequence
 from weft.foundation.malloc import keep_blocks_for_the_next_pass
 from weft.inference.joint import Ask, AskedRows, Values, together
@@ -34,6 +35,13 @@ class Engine(ABC):
     def together(self, asks: Sequence[Ask]) -> list[Values]:
         """Return `answers` or `vectors` for each ask. Tasks may be mixed; equal sequences are encoded once."""
 
+    def run_in_parallel(self, most: int) -> int:  # noqa: ARG002
+        """Prepare for calls of `together` in up to `most` threads at once; return in how many to call it."""
+        return 1
+
+    def favor_small_passes(self) -> None:  # noqa: B027 (engines may have nothing to do)
+        """Make passes of few tokens faster at the cost of a copy of the weights, for a process that lives long."""
+
     @abstractmethod
     def width(self, task: str) -> int:
         """Return the dimension of the task's vectors."""
@@ -50,6 +58,22 @@ class TorchEngine(Engine):
 
     def together(self, asks: Sequence[Ask]) -> list[Values]:
         return together(self.network, asks, self.device, self.memory)
+
+    def run_in_parallel(self, most: int) -> int:
+        """Divide torch's threads among the calls: those of one operation wait for each other, calls do not.
+
+        A small operation does not use several threads well, so two passes on one thread each need less time than two
+        passes after each other on two threads.
+        """
+        if self.device.type != "cpu":
+            return 1
+        calls = min(most, torch.get_num_threads())
+        torch.set_num_threads(torch.get_num_threads() // calls)
+        return calls
+
+    def favor_small_passes(self) -> None:
+        if self.device.type == "cpu":
+            transpose_in_memory(self.network)
 
     def width(self, task: str) -> int:
         pooling = self.network.task(task).pooling

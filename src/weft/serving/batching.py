@@ -1,4 +1,4 @@
-"""Batches requests of all clients: one thread owns the engine and runs its passes."""
+"""Batches requests of all clients: a few threads run the passes of the engine."""
 
 import asyncio
 import threading
@@ -15,7 +15,9 @@ from weft.serving.settings import ServerSettings
 from weft.serving.waiting import Piece, QueuedJob, Waiting
 
 SPEED = 2000.0
-"""Tokens per second, the initial estimate of the engine's throughput."""
+"""Tokens per second, the initial estimate of the speed of a pass."""
+PARALLEL = 4
+"""Maximum number of passes at the same time; more would leave a single request too few of many cores."""
 LOOK = 0.2
 """Fraction of `max_wait`: if no request arrives for this long, the pass starts early."""
 
@@ -39,10 +41,15 @@ class Batcher:
         self.loop = asyncio.get_running_loop()
         self.waiting = Waiting(settings.batch_tokens)
         self.changed = threading.Condition()
+        self.turn = threading.Lock()
+        """held by the thread that composes the next pass"""
         self.closing = False
         self.speed = SPEED
-        self.thread = threading.Thread(target=self._work, name="engine")
-        self.thread.start()
+        # without batching, requests are processed one after the other, each with all cores
+        count = engine.run_in_parallel(PARALLEL) if settings.batch_tokens else 1
+        self.threads = [threading.Thread(target=self._work, name=f"engine-{i}") for i in range(count)]
+        for thread in self.threads:
+            thread.start()
 
     def ask(self, pieces: Sequence[Piece]) -> "asyncio.Future[list[Values]]":
         """Add a request to the queue; cancel the returned future to remove it. Raises a 429 if the queue is full."""
@@ -51,7 +58,7 @@ class Batcher:
             self.waiting.forget()  # disconnected clients take no capacity
             waiting = self.waiting.tokens
             if not fits(job.tokens, waiting, self.settings.queue_tokens):
-                seconds = max(1, ceil(waiting / self.speed))
+                seconds = max(1, ceil(waiting / (self.speed * len(self.threads))))
                 raise full(job.tokens, waiting, self.settings.queue_tokens, "tokens", seconds)
             self.waiting.put(job)
             self.changed.notify()
@@ -62,20 +69,22 @@ class Batcher:
         with self.changed:
             self.closing = True
             self.changed.notify()
-        self.thread.join()
+        for thread in self.threads:
+            thread.join()
 
     def _work(self) -> None:
         while batch := self._next():
             start = time.monotonic()
             values = self._values([piece for _, piece in batch])
             tokens, seconds = sum(piece.tokens for _, piece in batch), time.monotonic() - start
-            self.speed += 0.1 * (tokens / max(seconds, 1e-6) - self.speed)
-            self.counts.passed(len(batch), tokens)
-            self.loop.call_soon_threadsafe(_deliver, [job for job, _ in batch], values)
+            with self.changed:
+                self.speed += 0.1 * (tokens / max(seconds, 1e-6) - self.speed)
+                self.counts.passed(len(batch), tokens)
+            self.loop.call_soon_threadsafe(_deliver, batch, values)
 
     def _next(self) -> list[tuple[QueuedJob, Piece]]:
         """Wait for the pieces of the next pass; empty when the queue is closed."""
-        with self.changed:
+        with self.turn, self.changed:
             while True:
                 self.changed.wait_for(lambda: self.waiting.jobs or self.closing)
                 if not self.waiting.jobs:
@@ -104,6 +113,6 @@ class Batcher:
             return [result for piece in pieces for result in self._values([piece])]
 
 
-def _deliver(jobs: Sequence[QueuedJob], values: Sequence[list[Values] | Exception]) -> None:
-    for job, own in zip(jobs, values, strict=True):
-        job.deliver(own)
+def _deliver(batch: Sequence[tuple[QueuedJob, Piece]], values: Sequence[list[Values] | Exception]) -> None:
+    for (job, piece), own in zip(batch, values, strict=True):
+        job.deliver(piece, own)

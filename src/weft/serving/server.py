@@ -126,6 +126,8 @@ def serve_job(
     """Load a model and serve it until SIGTERM or Ctrl-C; `line` is a worker's connection to its supervisor."""
     hosts = Hosts(listener.getsockname()[0], job.host, job.allowed_hosts)
     model = load(job.folder, job.device, trust_code=job.trust_code)
+    if job.workers == 1:  # several share the memory of the weights
+        model.engine.favor_small_passes()
     serve(model, listener, job.settings, job.keys, hosts, lambda: started_up(model), line)
 
 

@@ -27,6 +27,8 @@ class Piece:
 
     asks: tuple[Ask, ...]
     tokens: int
+    start: int = 0
+    """number of its first row in the request"""
 
 
 def row_tokens(asks: Sequence[Ask]) -> list[int]:
@@ -55,7 +57,7 @@ def spans(sizes: Sequence[int], limit: int) -> Iterator[tuple[slice, int]]:
 def cut(asks: Sequence[Ask], limit: int) -> Iterator[Piece]:
     """Split a request into pieces for passes of at most `limit` tokens; one piece if the limit is 0."""
     for rows, tokens in spans(row_tokens(asks), ceil(limit / PIECES)):
-        yield Piece(tuple(Ask(ask.task, ask.rows[rows], ask.vectors) for ask in asks), tokens)
+        yield Piece(tuple(Ask(ask.task, ask.rows[rows], ask.vectors) for ask in asks), tokens, rows.start)
 
 
 @dataclass(eq=False)
@@ -67,8 +69,8 @@ class QueuedJob:
     """values of each ask; cancelled when the client disconnects"""
     since: float = 0.0
     """arrival time"""
-    found: list[list[Values]] = field(default_factory=list)
-    """values of each ask, for each finished piece"""
+    found: dict[int, list[Values]] = field(default_factory=dict)
+    """start of a finished piece -> values of each ask"""
 
     def __post_init__(self) -> None:
         self.count = len(self.pieces)
@@ -78,16 +80,17 @@ class QueuedJob:
         """number of pending tokens"""
         return sum(piece.tokens for piece in self.pieces)
 
-    def deliver(self, values: "list[Values] | Exception") -> None:
-        """Add the values of a finished piece; the last piece, or the first failure, completes the answer."""
+    def deliver(self, piece: Piece, values: "list[Values] | Exception") -> None:
+        """Add the values of a finished piece; the last one to finish, or the first failure, completes the answer."""
         if self.answer.done():
             return
         if isinstance(values, Exception):
             self.answer.set_exception(values)
             return
-        self.found.append(values)
+        self.found[piece.start] = values
         if len(self.found) == self.count:
-            self.answer.set_result([np.concatenate(pieces) for pieces in zip(*self.found, strict=True)])
+            in_order = [self.found[start] for start in sorted(self.found)]
+            self.answer.set_result([np.concatenate(pieces) for pieces in zip(*in_order, strict=True)])
 
 
 class Waiting:

@@ -120,3 +120,24 @@ def test_mixed_precision_has_few_sizes_too(monkeypatch: pytest.MonkeyPatch) -> N
         found, expected = fast(x), plain(x)
     assert seen == [320, 300]
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.usefixtures("onednn")
+def test_weights_that_are_transposed_in_memory_give_the_same_outputs() -> None:
+    plain, fast = pair(48, 130)
+    model = nn.Sequential(fast)
+    linear.transpose_in_memory(model)
+    assert fast.weight.t().is_contiguous()
+    torch.testing.assert_close(fast.weight, plain.weight, rtol=0, atol=0)
+    with torch.no_grad():
+        for count in (1, 7, 300):
+            x = rows(count, 48)
+            torch.testing.assert_close(fast(x), plain(x), rtol=1e-6, atol=1e-6)
+
+
+def test_weights_that_another_library_multiplies_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "uses_onednn", lambda: False)
+    _, fast = pair(48, 130)
+    before = fast.weight.data_ptr()
+    linear.transpose_in_memory(nn.Sequential(fast))
+    assert fast.weight.data_ptr() == before

@@ -1,15 +1,18 @@
 """Many questions at once have the answers that each has alone, by both engines."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
 
 import weft
 from tests.exported import SECONDS, TEXTS, write_model
 from weft.export import export
+from weft.inference.engine import TorchEngine
 from weft.inference.joint import Ask
 
 TASKS = {
@@ -70,3 +73,32 @@ def test_equal_sequences_are_encoded_once(model: weft.Model, monkeypatch: pytest
     asks.append(Ask("mood", asks[0].rows, vectors=True))
     model.engine.together(asks)
     assert seen == [3]
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_parallel_calls_divide_the_threads_and_give_the_same_answers(model: weft.Model) -> None:
+    expected_calls = 2 if isinstance(model.engine, TorchEngine) else 1
+    assert model.engine.run_in_parallel(4) == expected_calls
+    assert torch.get_num_threads() == 2 // expected_calls
+    asks = [[Ask(task, model.rows(task, TEXTS, SECONDS))] for task in model.tasks if task not in ("mood", "bad")]
+    alone = [model.engine.together(own) for own in asks]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(model.engine.together, asks * 20))
+    for own, (expected,) in zip(found, alone * 20, strict=True):
+        np.testing.assert_array_equal(own[0], expected)
+
+
+def test_small_passes_are_favored_without_other_answers(model: weft.Model) -> None:
+    asks = [Ask(task, model.rows(task, TEXTS, SECONDS)) for task in model.tasks if task not in ("mood", "bad")]
+    before = model.engine.together(asks)
+    model.engine.favor_small_passes()
+    for values, expected in zip(model.engine.together(asks), before, strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-5)

@@ -1,6 +1,7 @@
 """The queue: every request is answered once, in order, none is lost, and passes stay within their limit."""
 
 import asyncio
+import threading
 from collections import deque
 from math import ceil
 from types import SimpleNamespace
@@ -126,9 +127,13 @@ def test_a_large_request_that_is_alone_has_whole_passes() -> None:
 class Mirror:
     """An engine that answers with what it was asked, and remembers its passes."""
 
-    def __init__(self) -> None:
+    def __init__(self, parallel: int = 1) -> None:
+        self.parallel = parallel
         self.passes: list[int] = []
         self.poison: int | None = None
+
+    def run_in_parallel(self, most: int) -> int:
+        return min(most, self.parallel)
 
     def together(self, asks: list[Ask]) -> list[Any]:
         sequences = [sequence.ids for one in asks for row in one.rows for sequence in row]
@@ -155,9 +160,9 @@ def run(engine: Mirror, settings: ServerSettings, requests: list[list[int]]) -> 
     return asyncio.run(all_of_them())
 
 
-@given(REQUESTS, st.sampled_from([0, 1, 30, 100, 2048]))
-def test_every_request_gets_its_own_answer(requests: list[list[int]], limit: int) -> None:
-    engine = Mirror()
+@given(REQUESTS, st.sampled_from([0, 1, 30, 100, 2048]), st.integers(1, 3))
+def test_every_request_gets_its_own_answer(requests: list[list[int]], limit: int, parallel: int) -> None:
+    engine = Mirror(parallel)
     found = run(engine, ServerSettings(batch_tokens=limit, max_wait=0.001), requests)
     for number, (values, lengths) in enumerate(zip(found, requests, strict=True)):
         assert values[0].tolist() == [1000 * number + i for i in range(len(lengths))]
@@ -170,6 +175,32 @@ def test_requests_join() -> None:
     engine = Mirror()
     run(engine, ServerSettings(batch_tokens=100, max_wait=1.0), [[10]] * 30)
     assert engine.passes == [100, 100, 100]  # nobody waited for a second: the passes were full
+
+
+class Meeting(Mirror):
+    """An engine whose passes wait for each other: the second pass must begin before the first one ends."""
+
+    def __init__(self) -> None:
+        super().__init__(parallel=2)
+        self.barrier = threading.Barrier(2, timeout=30)
+
+    def together(self, asks: list[Ask]) -> list[Any]:
+        self.barrier.wait()
+        return super().together(asks)
+
+
+def test_passes_run_at_the_same_time() -> None:
+    found = run(Meeting(), ServerSettings(batch_tokens=100, max_wait=0.001), [[25] * 8, [25] * 8])
+    assert [values[0].tolist() for values in found] == [list(range(8)), list(range(1000, 1008))]
+
+
+def test_pieces_that_end_in_another_order_are_put_in_order() -> None:
+    loop = asyncio.new_event_loop()
+    (job,) = fill(Waiting(80), [[10] * 8], loop)
+    for piece in reversed(list(job.pieces)):
+        job.deliver(piece, [np.array([row[0][0][0] for row in piece.asks[0].rows])])
+    assert job.answer.result()[0].tolist() == list(range(8))
+    loop.close()
 
 
 def test_one_request_cannot_fail_its_neighbours() -> None:
