@@ -60,9 +60,11 @@ class Tokenizer:
     def require_fits(self, vocabulary: int) -> None:
         """Raise if the tokenizer has an id outside the vocabulary size of the body."""
         token, number = max(self.rust.get_vocab().items(), key=lambda entry: entry[1])
-        if number >= vocabulary:
+        special = max(self.template.before + self.template.between + self.template.after)  # may be in no vocabulary
+        if max(number, special) >= vocabulary:
+            named = f"the token {token!r}" if number >= special else "a token of the post-processor"
             raise UserError(
-                f"{self.where}: the token {token!r} has the id {number}, but the body has {vocabulary} tokens; "
+                f"{self.where}: {named} has the id {max(number, special)}, but the body has {vocabulary} tokens; "
                 "do the tokenizer and config.json belong together?"
             )
 

@@ -1,5 +1,6 @@
 """Where a tokenizer comes from, and where it puts special tokens."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,16 @@ def test_a_file_that_says_nothing_of_special_tokens_has_those_of_its_vocabulary(
 def test_a_post_processor_that_is_not_supported(processor: object, message: str) -> None:
     with pytest.raises(UserError, match=message):
         find_template(made(processor), "here")
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [(3, None), (4, "here: a token of the post-processor has the id 4, but the body has 4 tokens")],
+)
+def test_the_special_tokens_fit_the_body_too(last: int, message: str | None) -> None:
+    tokenizer = Tokenizer(made(processors.BertProcessing(("<x>", last), ("<s>", 0))), "here")
+    with pytest.raises(UserError, match=message) if message else nullcontext():
+        tokenizer.require_fits(4)
 
 
 def test_word_pieces_from_vocab_txt(tmp_path: Path) -> None:
