@@ -245,12 +245,14 @@ def total(result: StudyResult) -> str:
 
 def answer(shown: list[Shown], study: str) -> str:
     """Return the verdicts of a study as a list for a page that is otherwise written by hand."""
-    lines = []
+    verdicts: dict[str, list[str]] = {}
     for one in (one for one in shown if one.result.name == study):
         for claim in one.result.claims:
             figures = f"{claim.metric} {tables.number(claim.difference, signed=True)}, "
             figures += f"{tables.span(claim.low, claim.high, signed=True)}"
-            lines.append(f"- **{claim.verdict}** on {_body(one.body)}: {claim.text} ({figures}).")
+            found = verdicts.setdefault(f"{claim.text[0].upper()}{claim.text[1:]}", [])
+            found.append(f"**{claim.verdict}** on {_body(one.body)} ({figures})")
+    lines = [f"- {text}: {'; '.join(found)}." for text, found in verdicts.items()]
     if not lines:
         return f"Not decided here: `weft study {study}` has no committed results yet.\n"
     return "\n".join([*lines, "", f"[The study {study}](results.md#{study})"]) + "\n"
