@@ -8,7 +8,9 @@ on these pages is written by hand.
 """
 
 import json
+import math
 import re
+import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +26,11 @@ from weft.study import tables
 from weft.study.format import Study, load_study
 from weft.study.power import published_score
 from weft.study.records import ClaimResult, StudyResult
+from weft.study.statistics import LEVEL, MANY, Estimate
 
 DOCS = Path(__file__).parent
 FILES, PACKAGED = DOCS / "results", "packaged:minilm-l6"
+MOST_SEEDS = 100
 END = "<!-- end of what results.py writes -->"
 MARK = re.compile(r"<!-- (results|verdict [\w-]+) -->\n.*?" + re.escape(END), re.DOTALL)
 
@@ -41,6 +45,9 @@ A verdict is *supported* or *refuted* if the difference is significant after Hol
 study, else *undecided*, which is not "no difference": look at the minimum detectable difference, the true difference
 that the study detects with a power of 80 %. The published difference is that of the reports' own dev scores, on other
 bodies and budgets: a claim whose minimum detectable difference exceeds it could not be expected to be decided here.
+The number of seeds that would detect half of it is an estimate from the variances of this study, which are themselves
+uncertain with three seeds; where it is large, two cores would train for days, and where it is over 100, there are too
+few dev rows.
 [How to read a study](studies.md#reading-a-study). `DATA` is a folder with
 the files of the presets; `--body FOLDER` repeats a study on another body.
 """
@@ -175,11 +182,12 @@ def _body(name: str) -> str:
 def claims(shown: list[Shown]) -> str:
     """Return the table of all claims on all bodies."""
     header = ["", "claim", "published by", "body", "verdict", "difference", "95 % interval", "minimum detectable"]
-    header += ["published difference", "seeds", "steps"]
+    header += ["published difference", "seeds that detect half of it", "seeds", "steps"]
     rows = []
     for one in shown:
         for claim in one.result.claims:
             number, by = one.origin(claim)
+            published = published_difference(one.result, claim)
             arms = [one.result.arms[name].steps for name in (claim.better, claim.worse)]
             rows.append(
                 [
@@ -191,7 +199,8 @@ def claims(shown: list[Shown]) -> str:
                     f"{tables.number(claim.difference, signed=True)} {claim.metric}",
                     tables.span(claim.low, claim.high, signed=True),
                     tables.number(claim.smallest_difference),
-                    tables.number(published_difference(one.result, claim), signed=True),
+                    tables.number(published, signed=True),
+                    "–" if published is None else enough_seeds(one.result, claim, abs(published) / 2),
                     str(len(claim.seeds)),
                     " / ".join(f"{steps:,}" for steps in dict.fromkeys(arms)),
                 ]
@@ -205,6 +214,21 @@ def published_difference(result: StudyResult, claim: ClaimResult) -> float | Non
     printed = [result.arms[arm].published for arm in (claim.better, claim.worse)]
     better, worse = (None if own is None else published_score(own.dev, primary, claim.metric) for own in printed)
     return None if better is None or worse is None or claim.on == "gap" else better - worse
+
+
+def enough_seeds(result: StudyResult, claim: ClaimResult, target: float) -> str:
+    """Estimate the number of seeds whose minimum detectable difference is `target`, at the variances of this study."""
+    if claim.standard_error is None:
+        return "–"
+    arms = [result.arms[name].metrics[claim.metric].seeds.values() for name in (claim.better, claim.worse)]
+    spreads = [statistics.variance(score for score in own if score is not None) for own in arms]
+    of_rows = max(0.0, claim.standard_error**2 - sum(spreads) / len(claim.seeds))
+    for seeds in range(2, MOST_SEEDS + 1):
+        squared = sum(spreads) / seeds + of_rows
+        freedom = squared**2 / sum((spread / seeds) ** 2 / (seeds - 1) for spread in spreads)
+        if Estimate(0.0, math.sqrt(squared), min(freedom, MANY)).smallest(LEVEL / claim.claims_asked) <= target:
+            return str(seeds)
+    return f"over {MOST_SEEDS}"
 
 
 def section(one: Shown) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,23 @@ def test_a_study_is_added_without_the_paths_of_its_machine(
     (tmp_path / "study.json").write_text(json.dumps(content | {"finished": False}), encoding="utf-8")
     with pytest.raises(SystemExit, match="some runs are missing"):
         results["add"](tmp_path)
+
+
+def test_seeds_that_detect_a_difference(results: dict[str, Any]) -> None:
+    """A t-test of two groups detects a difference of one standard deviation with 17 in each: tables of power."""
+    first, *_ = results["read_results"]()
+    (claim, *_) = first.result.claims
+    seeds = {"1": 0.69, "2": 0.70, "3": 0.71}
+    arms = {
+        name: replace(arm, metrics={claim.metric: replace(arm.metrics[claim.metric], seeds=seeds)})
+        for name, arm in first.result.arms.items()
+    }
+    result = replace(first.result, arms=arms)
+    claim = replace(claim, standard_error=(2 * 0.01**2 / 3) ** 0.5, claims_asked=1)
+    assert results["enough_seeds"](result, claim, 0.01) == "17"
+    assert results["enough_seeds"](result, claim, 0.1) == "2"
+    with_rows = replace(claim, standard_error=0.02)
+    assert results["enough_seeds"](result, with_rows, 0.01) == "over 100"
 
 
 def test_the_page_of_the_reports_is_written_from_the_recipes() -> None:
