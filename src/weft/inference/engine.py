@@ -67,8 +67,10 @@ class TorchEngine(Engine):
         """
         if self.device.type != "cpu":
             return 1
-        calls = min(most, torch.get_num_threads())
-        torch.set_num_threads(torch.get_num_threads() // calls)
+        threads = torch.get_num_threads()
+        # the most calls that use all threads but one, which then serves clients
+        calls = max(n for n in range(1, min(most, threads) + 1) if n * (threads // n) >= threads - 1)
+        torch.set_num_threads(threads // calls)
         return calls
 
     def favor_small_passes(self) -> None:

@@ -76,18 +76,22 @@ def test_equal_sequences_are_encoded_once(model: weft.Model, monkeypatch: pytest
 
 
 @pytest.fixture
-def two_threads() -> Iterator[None]:
+def threads() -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
     yield
     torch.set_num_threads(before)
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_parallel_calls_divide_the_threads_and_give_the_same_answers(model: weft.Model) -> None:
-    expected_calls = 2 if isinstance(model.engine, TorchEngine) else 1
-    assert model.engine.run_in_parallel(4) == expected_calls
-    assert torch.get_num_threads() == 2 // expected_calls
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(("of_machine", "calls"), [(1, 1), (2, 2), (5, 4), (6, 3), (8, 4), (11, 2)])
+def test_parallel_calls_divide_the_threads(model: weft.Model, of_machine: int, calls: int) -> None:
+    torch.set_num_threads(of_machine)
+    expected = calls if isinstance(model.engine, TorchEngine) else 1
+    assert model.engine.run_in_parallel(4) == expected
+    assert torch.get_num_threads() == of_machine // expected
+
+
+def test_parallel_calls_give_the_same_answers(model: weft.Model) -> None:
     asks = [[Ask(task, model.rows(task, TEXTS, SECONDS))] for task in model.tasks if task not in ("mood", "bad")]
     alone = [model.engine.together(own) for own in asks]
     with ThreadPoolExecutor(2) as pool:
