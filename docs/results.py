@@ -48,7 +48,8 @@ bodies and budgets: a claim whose minimum detectable difference exceeds it could
 The number of seeds that would detect half of it is an estimate from the variances of this study, which are themselves
 uncertain with three seeds; where it is large, two cores would train for days, and where it is over 100, there are too
 few dev rows.
-[How to read a study](studies.md#reading-a-study). `DATA` is a folder with
+[How to read a study](studies.md#reading-a-study). To repeat a study takes its CPU time; its elapsed time includes what
+else the machine did. `DATA` is a folder with
 the files of the presets; `--body FOLDER` repeats a study on another body.
 """
 
