@@ -1,6 +1,7 @@
 """Runs the server, from an open socket to graceful shutdown after SIGTERM."""
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -145,6 +146,7 @@ def serve(
     sys.setswitchinterval(SWITCH)
     write_all_as_json()
     front, api = build_app(model, settings, keys, hosts)
+    gc.freeze()  # the libraries' objects stay: looking through all of them would stop the server for tens of milliseconds
     if line is not None:
         line.page = api.metrics.page
         api.line = line
