@@ -8,9 +8,9 @@ their own, ask one server after the other, in rounds that alternate.
 
 Throughput: each client sends its next request when it has its answer. The tasks take turns, and no two requests in
 flight have the same text. Latency: one client alone, then requests at a constant rate of half of that round's
-throughput, of all clients in turn, timed from when they were due; the ratio is the 99th percentile of these over the median of the client
-alone. With `poisson` in its name, they arrive at random with the same mean rate: random arrivals come in bursts, and
-even a server whose passes cost the same for any number of requests has a ratio above 3 there.
+throughput, of all clients in turn, timed from when they were due; the ratio is the 99th percentile of these over the
+median of the client alone. With `poisson` in its name, they arrive at random with the same mean rate: random arrivals
+come in bursts, and even a server whose passes cost the same for any number of requests has a ratio above 3 there.
 
 The last line is JSON: ratios, errors, and by how many megabytes the server that grew most has grown.
 """
@@ -198,8 +198,12 @@ class Served:
         """Send one request at each time; its latency counts from then, also if it was sent late."""
         tally, loop = Tally(), asyncio.get_running_loop()
         idle: deque[PacedClient] = deque()
+
+        def connect() -> PacedClient:
+            return PacedClient(tally, idle)
+
         for _ in range(clients):
-            idle.append((await loop.create_connection(lambda: PacedClient(tally, idle), "127.0.0.1", self.port))[1])
+            idle.append((await loop.create_connection(connect, "127.0.0.1", self.port))[1])
         made, start = list(idle), time.perf_counter()
         for at in due:
             await asyncio.sleep(max(0.0, start + at - time.perf_counter()))

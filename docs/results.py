@@ -12,6 +12,7 @@ import math
 import re
 import statistics
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,10 @@ few dev rows.
 else the machine did. `DATA` is a folder with
 the files of the presets; `--body FOLDER` repeats a study on another body.
 """
+UNPAIRED = (
+    "Judged by an earlier version of weft, which took the runs of two arms with the same seed as independent. Where "
+    "they are alike, its intervals are too wide."
+)
 
 
 @dataclass(frozen=True)
@@ -219,17 +224,26 @@ def published_difference(result: StudyResult, claim: ClaimResult) -> float | Non
 
 def enough_seeds(result: StudyResult, claim: ClaimResult, target: float) -> str:
     """Estimate the number of seeds whose minimum detectable difference is `target`, at the variances of this study."""
-    if claim.standard_error is None:
+    if claim.standard_error is None or not result.paired_seeds:
         return "–"
-    arms = [result.arms[name].metrics[claim.metric].seeds.values() for name in (claim.better, claim.worse)]
-    spreads = [statistics.variance(score for score in own if score is not None) for own in arms]
-    of_rows = max(0.0, claim.standard_error**2 - sum(spreads) / len(claim.seeds))
+    better, worse = (result.arms[name].metrics[claim.metric].seeds for name in (claim.better, claim.worse))
+    spread = statistics.variance(one - two for one, two in _of_common_seeds(better, worse))
+    of_rows = max(0.0, claim.standard_error**2 - spread / len(claim.seeds))
     for seeds in range(2, MOST_SEEDS + 1):
-        squared = sum(spreads) / seeds + of_rows
-        freedom = squared**2 / sum((spread / seeds) ** 2 / (seeds - 1) for spread in spreads)
-        if Estimate(0.0, math.sqrt(squared), min(freedom, MANY)).smallest(LEVEL / claim.claims_asked) <= target:
+        squared, estimated = spread / seeds + of_rows, spread / seeds
+        freedom = min(squared**2 * (seeds - 1) / estimated**2, MANY) if estimated else MANY
+        if Estimate(0.0, math.sqrt(squared), freedom).smallest(LEVEL / claim.claims_asked) <= target:
             return str(seeds)
     return f"over {MOST_SEEDS}"
+
+
+def _of_common_seeds(
+    better: Mapping[str, float | None], worse: Mapping[str, float | None]
+) -> Iterator[tuple[float, float]]:
+    for seed, one in better.items():
+        two = worse.get(seed)
+        if one is not None and two is not None:
+            yield one, two
 
 
 def section(one: Shown) -> str:
@@ -240,6 +254,7 @@ def section(one: Shown) -> str:
     parts = [f"## {one.title}", result.about, tables.lead(result), f"```sh\n{command}\n```"]
     parts += [tables.markdown_table(*tables.claim_table(result))] if result.claims else []
     parts += [tables.markdown_table(*tables.score_table(result)), tables.markdown_table(*tables.cost_table(result))]
+    parts += [] if result.paired_seeds else [UNPAIRED]
     parts += [total(result), "\n".join(f"- {note}" for note in tables.problems(result)), tables.made_on(result)]
     return "\n".join(f"{part}\n" for part in parts if part)
 

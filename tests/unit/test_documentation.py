@@ -190,18 +190,19 @@ def test_a_study_is_added_without_the_paths_of_its_machine(
 
 
 def test_seeds_that_detect_a_difference(results: dict[str, Any]) -> None:
-    """A t-test of two groups detects a difference of one standard deviation with 17 in each: tables of power."""
+    """A paired t-test detects a difference of one standard deviation of the differences with 10 pairs."""
     first, *_ = results["read_results"]()
     (claim, *_) = first.result.claims
-    seeds = {"1": 0.69, "2": 0.70, "3": 0.71}
+    seeds = {claim.better: {"1": 0.59, "2": 0.71, "3": 0.80}, claim.worse: {"1": 0.6, "2": 0.7, "3": 0.8}}
     arms = {
-        name: replace(arm, metrics={claim.metric: replace(arm.metrics[claim.metric], seeds=seeds)})
+        name: replace(arm, metrics={claim.metric: replace(arm.metrics[claim.metric], seeds=seeds.get(name, {}))})
         for name, arm in first.result.arms.items()
     }
-    result = replace(first.result, arms=arms)
-    claim = replace(claim, standard_error=(2 * 0.01**2 / 3) ** 0.5, claims_asked=1)
-    assert results["enough_seeds"](result, claim, 0.01) == "17"
-    assert results["enough_seeds"](result, claim, 0.1) == "2"
+    result = replace(first.result, arms=arms, paired_seeds=True)
+    claim = replace(claim, standard_error=(0.01**2 / 3) ** 0.5, claims_asked=1)
+    assert results["enough_seeds"](result, claim, 0.01) == "10"
+    assert results["enough_seeds"](result, claim, 0.2) == "2"
+    assert results["enough_seeds"](replace(result, paired_seeds=False), claim, 0.01) == "–", "another kind of error"
     with_rows = replace(claim, standard_error=0.02)
     assert results["enough_seeds"](result, with_rows, 0.01) == "over 100"
 

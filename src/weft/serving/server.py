@@ -146,7 +146,7 @@ def serve(
     sys.setswitchinterval(SWITCH)
     write_all_as_json()
     front, api = build_app(model, settings, keys, hosts)
-    gc.freeze()  # the libraries' objects stay: looking through all of them would stop the server for tens of milliseconds
+    gc.freeze()  # a full collection would look through all objects of the libraries, which takes 150 ms
     if line is not None:
         line.page = api.metrics.page
         api.line = line

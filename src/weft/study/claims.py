@@ -86,8 +86,8 @@ def _with_cost(claim: Claim, word: Word, why: str, ratios: tuple[float, ...]) ->
 
 def _ratios(claim: Claim, outcomes: Outcomes, seeds: tuple[int, ...]) -> tuple[float, ...]:
     runs = outcomes.runs
-    costs = [(runs[claim.better, seed].cost[claim.cost], runs[claim.worse, seed].cost[claim.cost]) for seed in seeds]
-    return tuple(one / two for one, two in costs if two)
+    costs = [[runs[arm, seed].cost.get(claim.cost) for arm in (claim.better, claim.worse)] for seed in seeds]
+    return tuple(one / two for one, two in costs if one is not None and two)
 
 
 def _unknown(claim: Claim, outcomes: Outcomes) -> str:
@@ -96,4 +96,7 @@ def _unknown(claim: Claim, outcomes: Outcomes) -> str:
             return f"no run of {arm} finished"
         if len(outcomes.seeds(arm)) < 2:
             return f"{arm} has one seed, so the variance between seeds is unknown"
+    better, worse = outcomes.seeds(claim.better), outcomes.seeds(claim.worse)
+    if len(set(better) & set(worse)) < 2:
+        return f"{claim.better} and {claim.worse} have fewer than two finished seeds in common"
     return f"{claim.metric} is undefined in a run, or its variance is zero"

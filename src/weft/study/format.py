@@ -129,8 +129,8 @@ class Claim(Config):
     """Non-inferiority margin: for claims that one arm matches another, or that a method does not help."""
     at_most_cost: float | None = Field(default=None, gt=0)
     """Upper bound on the cost of `better` divided by the cost of `worse`. Defaults to no bound."""
-    cost: Literal["seconds", "tokens"] = "seconds"
-    """Unit of cost for `at_most_cost`."""
+    cost: Literal["seconds", "cpu_seconds", "tokens"] = "seconds"
+    """Unit of cost for `at_most_cost`. CPU seconds depend less on what else a machine does, but leave out a GPU."""
     number: int | None = Field(default=None, ge=1)
     """Number of the claim in a list that several studies test, such as the thirteen claims of the five reports."""
     published_by: str = ""

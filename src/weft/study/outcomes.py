@@ -52,10 +52,11 @@ class Measured:
     resampled: Numbers
     """[rounds, seeds]"""
 
-    def of(self, seeds: tuple[int, ...]) -> "Measured":
-        """Return the values of these seeds only."""
-        places = [self.seeds.index(seed) for seed in seeds]
-        return Measured(seeds, self.values[places], self.resampled[:, places])
+    def minus(self, other: "Measured") -> "Measured":
+        """Return the difference of each seed that both have."""
+        seeds = tuple(seed for seed in self.seeds if seed in other.seeds)
+        one, two = ([own.seeds.index(seed) for seed in seeds] for own in (self, other))
+        return Measured(seeds, self.values[one] - other.values[two], self.resampled[:, one] - other.resampled[:, two])
 
 
 class Outcomes:

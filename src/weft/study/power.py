@@ -1,15 +1,21 @@
 """Estimates the minimum detectable difference of a claim before any run is trained.
 
 The standard error of a difference is that of `statistics`, with assumed instead of measured parts: a standard deviation
-of SEED_SD over seeds, a score of SCORE, and two correlations of what runs get right on the same dev rows: BETWEEN runs
-of different arms and WITHIN one arm. The variance v of one score over rows is p (1 - p) / n for a share of n rows, and
+of SEED_SD over seeds, COMMON of whose variance is common to both arms with a seed, a score of SCORE, and the
+correlations of what two runs get right on the same dev rows: BETWEEN runs of different arms and seeds, WITHIN one arm,
+and between arms with the SAME_SEED. The variance v of one score over rows is p (1 - p) / n for a share of n rows, and
 (1 - r^2)^2 / n for a correlation:
 
-    error**2 = 2 SEED_SD**2 / seeds  +  2 v (WITHIN - BETWEEN + (1 - WITHIN) / seeds)
+    error**2 = 2 SEED_SD**2 (1 - COMMON) / seeds  +  2 v (WITHIN - BETWEEN + interaction / seeds)
+    interaction = 1 - WITHIN - SAME_SEED + BETWEEN
+
+The estimate is the median of what such studies report.
 """
 
 import math
 from collections.abc import Mapping
+
+from scipy import stats
 
 from weft.kinds.metrics import METRICS, overall
 from weft.recipes.library import library
@@ -19,11 +25,15 @@ from weft.study.statistics import LEVEL, MANY, Estimate
 
 SEED_SD = 0.01
 SCORE = 0.7
-BETWEEN = 0.55
-WITHIN = 0.65
+COMMON = 0.5
+BETWEEN = 0.525
+WITHIN = 0.575
+SAME_SEED = 0.66
+INTERACTION = 1 - WITHIN - SAME_SEED + BETWEEN
 ASSUMED = (
-    f"minimum detectable differences (power 80 %) assume a standard deviation of {SEED_SD:g} over seeds, scores of "
-    f"{SCORE:g}, and a correlation of {BETWEEN:g} between the answers of both arms; where seeds vary more, it is larger"
+    f"minimum detectable differences (power 80 %) assume a standard deviation of {SEED_SD:g} over seeds, half of it in "
+    f"variance common to both arms, scores of {SCORE:g}, and a correlation of {SAME_SEED:g} between the answers of "
+    "both arms with the same seed; for arms that differ little it is smaller, where seeds vary more, it is larger"
 )
 
 
@@ -33,15 +43,16 @@ def detectable(plan: StudyPlan, claim: Claim) -> float | None:
     over_rows = _variance(arm, claim.metric, arm.dev_rows)
     if over_rows is None or seeds < 2:
         return None
-    of_run = SEED_SD**2
+    of_seed = 2 * SEED_SD**2 * (1 - COMMON)  # the variance of the difference of one seed
     if claim.on == "gap":  # every seed samples its own train rows
         over_train = _variance(arm, claim.metric, dict.fromkeys(arm.dev_rows, arm.recipe.log.train_rows))
         assert over_train is not None, "the same metric has a variance on dev rows"
-        of_run += over_train
-    squared = 2 * of_run / seeds + 2 * over_rows * (WITHIN - BETWEEN + (1 - WITHIN) / seeds)
-    of_seeds = (of_run + over_rows * (1 - WITHIN)) / seeds  # the variance of an arm's scores is estimated from few
-    freedom = min(squared**2 / (2 * of_seeds**2 / (seeds - 1)), MANY)
-    return Estimate(0.0, math.sqrt(squared), freedom).smallest(LEVEL / len(plan.study.claims))
+        of_seed += 2 * over_train * (1 - SAME_SEED)
+    squared = of_seed / seeds + 2 * over_rows * (WITHIN - BETWEEN + INTERACTION / seeds)
+    estimated = (of_seed + 2 * over_rows * INTERACTION) / seeds  # the part that is estimated from few seeds
+    freedom = min(squared**2 * (seeds - 1) / estimated**2, MANY)
+    typical = squared * float(stats.chi2.median(freedom)) / freedom  # few seeds underestimate more often than not
+    return Estimate(0.0, math.sqrt(typical), freedom).smallest(LEVEL / len(plan.study.claims))
 
 
 def _variance(arm: PlannedArm, metric: str, rows: dict[str, int]) -> float | None:

@@ -162,6 +162,8 @@ class StudyResult(JsonRecord):
     set: Content = field(default_factory=dict, metadata=IF_ANY)
     """Changes that all arms share: recipe key -> value. Older files do not have them."""
     resamples: int
+    paired_seeds: bool = field(default=False, metadata=IF_ANY)
+    """Whether differences are between runs of the same seed; older versions took all seeds as independent."""
     claims: tuple[ClaimResult, ...]
     arms: dict[str, ArmResult]
     differences: tuple[DifferenceResult, ...]

@@ -55,6 +55,7 @@ def study_result(
         dev_rows={task: rows for arm in plan.arms.values() for task, rows in arm.dev_rows.items()},
         set=study.set,
         resamples=bootstrap.ROUNDS,
+        paired_seeds=True,
         claims=tuple(_claim(verdict, len(study.claims)) for verdict in judge(study.claims, outcomes)),
         arms={name: _arm(plan, arm, outcomes) for name, arm in plan.arms.items()},
         differences=tuple(_differences(plan, outcomes)),

@@ -1,20 +1,23 @@
 """Standard errors, intervals and p-values of means over a few seeds, and of differences between arms.
 
-Two things are sampled: the S seeds of an arm, and the dev rows. The squared standard error of a difference between two
-arms is the sum of both contributions:
+Two things are sampled: the S seeds of an arm, and the dev rows. The squared standard error of a mean is the sum of both
+contributions:
 
-    error**2 = sum over arms of (s**2 / S - c**2)  +  b**2
+    error**2 = s**2 / S - c**2 + b**2
 
-s is the standard deviation of an arm's scores over its seeds. The bootstrap over S seeds has the variance (S - 1) / S
-times s**2 / S, so with three seeds it underestimates the variance by a third; s**2 / S corrects this bias. Seeds are
-treated as independent between arms: the same seed in two arms is two different runs. If a shared seed makes the runs
-similar, this standard error is an overestimate.
+s is the standard deviation of the scores over the seeds. The bootstrap over S seeds has the variance (S - 1) / S times
+s**2 / S, so with three seeds it underestimates the variance by a third; s**2 / S corrects this bias.
 
-b is the standard deviation of the difference over `bootstrap.ROUNDS` resamples of the dev rows, the same rows for both
-arms and all seeds. The interaction of seeds and rows contributes to both s and b; c**2 removes it from one of them. b_s
-is the standard deviation of one seed's score over the resamples, b_m that of the arm's mean:
+b is the standard deviation of the mean over `bootstrap.ROUNDS` resamples of the dev rows, the same rows for all seeds.
+The interaction of seeds and rows contributes to both s and b; c**2 removes it from one of them. b_s is the standard
+deviation of one seed's score over the resamples, b that of the mean:
 
-    c**2 = (mean of b_s**2 - b_m**2) / (S - 1)
+    c**2 = (mean of b_s**2 - b**2) / (S - 1)
+
+A difference between two arms is the mean of S differences, one per seed, on the same rows: both seeds and rows are
+paired. A seed determines the initial heads, the order of the rows and the dropout masks of both arms, so part of its
+effect is common to both and cancels. This holds whether that part is large or nothing, at a price of half of the
+degrees of freedom.
 
 s is estimated from S numbers only, so intervals use Student's t with degrees of freedom by Satterthwaite's
 approximation: few if the variance between seeds dominates, more if the variance over rows does. The interval of a score
@@ -30,7 +33,7 @@ from scipy import stats
 from scipy.special import expit
 
 from weft.evaluation import bootstrap
-from weft.study.outcomes import Measured, Numbers
+from weft.study.outcomes import Measured
 
 LEVEL = 0.05
 POWER = 0.8
@@ -74,6 +77,8 @@ class Estimate:
 
     def p(self, null: float) -> float:
         """Return the two-sided p-value for the null hypothesis that the true value is `null`."""
+        if self.error == 0:
+            return 1.0 if self.value == null else 0.0
         return float(2 * stats.t.sf(abs(self.value - null) / self.error, self.freedom))
 
     def smallest(self, level: float) -> float:
@@ -84,42 +89,35 @@ class Estimate:
 
 def estimate(measured: Measured) -> Estimate | None:
     """Estimate the mean over seeds. Returns None for one seed, an undefined score or zero variance."""
-    return _estimate(float(measured.values.mean()), [measured], measured.resampled.mean(axis=1))
+    seeds, value = len(measured.seeds), float(measured.values.mean()) if measured.seeds else math.nan
+    if seeds < 2 or not math.isfinite(value):
+        return None
+    defined = np.isfinite(measured.resampled).all(axis=1)  # a resample of few rows may leave a score undefined
+    if defined.sum() < bootstrap.DEFINED * len(measured.resampled):
+        return None
+    resampled = measured.resampled[defined]
+    of_seeds = float(measured.values.var(ddof=1)) / seeds
+    of_rows, of_one_seed = float(resampled.mean(axis=1).var(ddof=1)), float(resampled.var(axis=0, ddof=1).mean())
+    in_both = max(0.0, of_one_seed - of_rows) / (seeds - 1)
+    squared = max(of_seeds + of_rows - in_both, of_seeds, of_rows)
+    if squared <= 0:
+        return None
+    freedom = min(squared**2 * (seeds - 1) / of_seeds**2, MANY) if of_seeds > 0 else MANY
+    return Estimate(value, math.sqrt(squared), freedom)
 
 
 def difference(better: Measured, worse: Measured) -> Estimate | None:
-    """Estimate the first mean minus the second, on the same rows."""
-    of_rows = better.resampled.mean(axis=1) - worse.resampled.mean(axis=1)
-    return _estimate(gap(better, worse), [better, worse], of_rows)
+    """Estimate the mean over the common seeds of the first score minus the second, on the same rows."""
+    found = better.minus(worse)
+    if len(found.seeds) > 1 and not found.values.any() and not found.resampled.any():
+        return Estimate(0.0, 0.0, MANY)  # with every seed both arms predict the same
+    return estimate(found)
 
 
 def gap(better: Measured, worse: Measured) -> float:
-    """Return the difference of the means without a standard error."""
-    return float(better.values.mean() - worse.values.mean())
-
-
-def _estimate(value: float, arms: Sequence[Measured], resampled: Numbers) -> Estimate | None:
-    """Estimate `value`, with `resampled` [rounds] its value on every resample."""
-    if min(len(arm.seeds) for arm in arms) < 2 or not np.isfinite(value):
-        return None
-    defined = np.isfinite(resampled)  # a resample of few rows may leave a score undefined
-    if defined.sum() < bootstrap.DEFINED * len(resampled):
-        return None
-    of_rows = float(resampled[defined].var(ddof=1))
-    of_seeds = [float(arm.values.var(ddof=1)) / len(arm.seeds) for arm in arms]
-    in_both = sum(_counted_twice(arm.resampled[defined]) for arm in arms)
-    error = max(sum(of_seeds) + of_rows - in_both, sum(of_seeds), of_rows)
-    if error <= 0:
-        return None
-    uncertain = sum(part**2 / (len(arm.seeds) - 1) for part, arm in zip(of_seeds, arms, strict=True))
-    return Estimate(value, float(np.sqrt(error)), min(error**2 / uncertain, MANY) if uncertain > 0 else MANY)
-
-
-def _counted_twice(resampled: Numbers) -> float:
-    """Return c**2 of an arm, from its scores [rounds, seeds] on every resample."""
-    seeds = int(resampled.shape[1])
-    of_one, of_mean = float(resampled.var(axis=0, ddof=1).mean()), float(resampled.mean(axis=1).var(ddof=1))
-    return max(0.0, of_one - of_mean) / (seeds - 1)
+    """Return the mean difference over the common seeds without a standard error; NaN if there are none."""
+    values = better.minus(worse).values
+    return float(values.mean()) if len(values) else math.nan
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -169,7 +169,8 @@ def reading(result: StudyResult) -> list[str]:
     """Explain how to read the tables."""
     return [
         "Intervals account for the variance between seeds and over dev rows: "
-        f"{result.resamples:,} bootstrap resamples of the rows, the standard deviation over seeds, Student's t.",
+        f"{result.resamples:,} bootstrap resamples of the rows, the standard deviation over seeds, Student's t. "
+        "Differences are between runs of the same seed, on the same rows.",
         f"A claim is decided if its p-value, corrected for {len(result.claims)} claims by Holm's method, is < 0.05. "
         "The intervals and the differences from the baseline are not corrected.",
         "Minimum detectable: the true difference that this study detects with a power of 80 %.",

@@ -121,12 +121,55 @@ def test_the_intervals_cover_a_correlation_near_one() -> None:
     assert held / 1000 == pytest.approx(0.95, abs=0.03)
 
 
-def test_without_rows_a_difference_is_welch() -> None:
-    one, two = np.array([0.6, 0.64, 0.61]), np.array([0.5, 0.55, 0.51, 0.58])
-    arms = [Measured(tuple(range(len(v))), v, np.repeat(v[None], 10, axis=0)) for v in (one, two)]
+def test_without_rows_a_difference_is_the_paired_t_test_of_the_common_seeds() -> None:
+    one, two = np.array([0.6, 0.64, 0.61]), np.array([0.5, 0.55, 0.58, 0.51])
+    seeds = (1, 2, 3), (4, 1, 2, 3)
+    arms = [Measured(own, v, np.repeat(v[None], 10, axis=0)) for own, v in zip(seeds, (one, two), strict=True)]
     own = difference(arms[0], arms[1])
     assert own is not None
-    assert own.p(0.0) == pytest.approx(stats.ttest_ind(one, two, equal_var=False).pvalue)
+    assert own.p(0.0) == pytest.approx(stats.ttest_rel(one, two[1:]).pvalue)
+
+
+def test_without_seeds_a_difference_is_mcnemars() -> None:
+    """Two arms that every seed trains alike: only rows vary, and the error is that of discordant answers."""
+    draw = np.random.default_rng(2)
+    right = draw.random((2, 2000)) < [[0.6], [0.65]]
+    again = np.random.default_rng(3).integers(0, 2000, (4000, 2000))
+    arms = [Measured((1, 2), np.full(2, v.mean()), np.repeat(v[again].mean(axis=1)[:, None], 2, 1)) for v in right]
+    own = difference(arms[1], arms[0])
+    assert own is not None
+    apart = right[1].astype(float) - right[0]
+    assert own.error == pytest.approx(apart.std() / np.sqrt(2000), rel=0.03)
+    assert own.freedom > 1000
+
+
+def test_what_a_seed_does_to_both_arms_cancels() -> None:
+    """Seeds that move both arms by ten points hide nothing, and none of it is mistaken for a difference."""
+    draw = np.random.default_rng(4)
+    held = found = 0
+    for _ in range(300):
+        seeds, rows = draw.normal(0, 0.1, 4), draw.normal(0, 0.01, (4, 400))
+        one, two = (seeds + draw.normal(0, 0.01, 4) for _ in range(2))
+        arms = [Measured((1, 2, 3, 4), v, v + rows.T[:200] * sign) for v, sign in ((one, 0.1), (two + 0.05, -0.1))]
+        own = difference(arms[1], arms[0])
+        assert own is not None
+        held += own.interval[0] <= 0.05 <= own.interval[1]
+        found += own.p(0.0) < 0.05
+    assert held / 300 == pytest.approx(0.95, abs=0.04)
+    assert found > 0.9 * 300
+
+
+def test_arms_that_predict_the_same_match() -> None:
+    same = outcomes(a=(0.8, 1.0), b=(0.8, 1.0))
+    assert judge([claim(margin=0.01)], same)[0].word == "supported"
+    assert (judge([claim()], same)[0].word, judge([claim()], same)[0].p) == ("undecided", 1.0)
+
+
+def test_arms_without_common_seeds_decide_nothing() -> None:
+    found = outcomes(a=(0.5, 1.0), b=(0.9, 1.0))
+    apart = Outcomes({(arm, seed + 3 * (arm == "b")): run for (arm, seed), run in found.runs.items()})
+    (verdict,) = judge([claim()], apart)
+    assert (verdict.word, verdict.why) == ("undecided", "b and a have fewer than two finished seeds in common")
 
 
 def test_the_smallest_visible_difference_is_found_four_times_out_of_five() -> None:
