@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from weft.foundation.devices import processor_entry
+from weft.foundation.gradients import needs_weights
 
 
 @cache
@@ -44,7 +45,10 @@ class PackedLinear(nn.Linear):
             return super().forward(inputs)
         if not torch.is_grad_enabled():
             return multiply(with_zero_rows(inputs), self.weight, self.bias)[: len(inputs)]
-        outputs: Tensor = _Linear.apply(inputs, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        weights = (self.weight, self.bias)
+        if not needs_weights():
+            weights = tuple(None if own is None else own.detach() for own in weights)
+        outputs: Tensor = _Linear.apply(inputs, *weights)  # type: ignore[no-untyped-call]
         return outputs
 
 

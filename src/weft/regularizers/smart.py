@@ -6,6 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from weft.foundation.gradients import of_inputs_only
 from weft.regularizers.base import Divergence, Regularizer, RegularizerOptions, Run
 
 LEAST_GRADIENT = 1e-30
@@ -41,7 +42,8 @@ class Smart(Regularizer):
 
     def _ascend(self, run: Run, embedded: Tensor, noise: Tensor, clean: Tensor, divergence: Divergence) -> Tensor:
         noise = noise.requires_grad_()
-        (gradient,) = torch.autograd.grad(divergence(run(embedded + noise, 0), clean).sum(), noise)
+        with of_inputs_only():
+            (gradient,) = torch.autograd.grad(divergence(run(embedded + noise, 0), clean).sum(), noise)
         with torch.no_grad():
             if self.config.projection == "gradient":
                 return noise + self.config.step_size * _by_largest(gradient, LEAST_GRADIENT)

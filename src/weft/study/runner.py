@@ -123,7 +123,7 @@ def _train_missing(
     if len(missing) < len(jobs):
         say(f"{len(jobs) - len(missing)} of {len(jobs)} runs are already finished")
     failures: dict[str, str] = {}
-    with _stops_like_ctrl_c():
+    with stops_like_ctrl_c():
         ends = _run_in_order(plan, missing, executor)
         try:
             for number, ended in enumerate(ends, start=len(jobs) - len(missing) + 1):
@@ -183,12 +183,12 @@ def _news(ended: Ended) -> str:
 
 
 @contextmanager
-def _stops_like_ctrl_c() -> Iterator[None]:
+def stops_like_ctrl_c() -> Iterator[None]:
     """Handle SIGTERM like Ctrl-C, so that runs save their state before they stop."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # also where Ctrl-C is ignored
     try:
         yield
     finally:

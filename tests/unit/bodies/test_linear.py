@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from weft.bodies import linear
 from weft.bodies.linear import PackedLinear, rounded_up
+from weft.foundation.gradients import of_inputs_only
 
 
 @pytest.fixture
@@ -97,6 +98,24 @@ def test_gradients_of_a_sum_and_of_frozen_weights() -> None:
     torch.testing.assert_close(z.grad, x.grad)
     assert fast.weight.grad is None
     torch.testing.assert_close(fast.bias.grad, plain.bias.grad)
+
+
+@pytest.mark.usefixtures("onednn")
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_search_for_inputs_computes_no_gradients_of_weights(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, fast = pair(16, 8, bias)
+    products = []
+    real = linear.multiply
+    monkeypatch.setattr(linear, "multiply", lambda *given: products.append(1) or real(*given))
+    x, z = rows(5, 16).requires_grad_(), rows(5, 16).requires_grad_()
+    (expected,) = torch.autograd.grad(plain(x).square().sum(), x)
+    with of_inputs_only():
+        (found,) = torch.autograd.grad(fast(z).square().sum(), z)
+    torch.testing.assert_close(found, expected)
+    assert len(products) == 2, "the output, and the gradient of the inputs"
+    fast(z).square().sum().backward()
+    assert len(products) == 5
+    assert fast.weight.grad is not None
 
 
 @given(st.integers(1, 100_000))
