@@ -45,9 +45,9 @@ class PackedLinear(nn.Linear):
             return super().forward(inputs)
         if not torch.is_grad_enabled():
             return multiply(with_zero_rows(inputs), self.weight, self.bias)[: len(inputs)]
-        weights = (self.weight, self.bias)
+        weights: list[Tensor | None] = [self.weight, self.bias]
         if not needs_weights():
-            weights = tuple(None if own is None else own.detach() for own in weights)
+            weights = [None if own is None else own.detach() for own in weights]
         outputs: Tensor = _Linear.apply(inputs, *weights)  # type: ignore[no-untyped-call]
         return outputs
 
