@@ -54,6 +54,9 @@ class DataConfig(Config):
     dev_fraction: float | None = Field(default=None, gt=0, lt=1)
     """Fraction of the train file to hold out instead of `dev`. Rows with equal texts stay in one split. Without
     `train`: the fraction of the dev file to score, which are the rows that it would hold out."""
+    dev_seed: int | None = Field(default=None, ge=0)
+    """Seed that decides which rows `dev_fraction` holds out. Defaults to the seed of the run. A study needs it, because
+    it compares all runs on the same rows."""
     text: ColumnName = "text"
     """Column of the text, or of the first text of a pair."""
     text2: ColumnName | None = None
@@ -154,7 +157,13 @@ class DataConfig(Config):
     def _one_dev(self) -> "DataConfig":
         if self.train is not None and self.dev is not None and self.dev_fraction is not None:
             raise ValueError("`dev` and `dev_fraction` exclude each other; keep one")
+        if self.dev_seed is not None and self.dev_fraction is None:
+            raise ValueError("`dev_seed` decides which rows `dev_fraction` holds out; set that too, or remove it")
         return self
+
+    def split_seed(self, seed: int) -> int:
+        """Return the seed of the held-out rows of a run with this seed."""
+        return seed if self.dev_seed is None else self.dev_seed
 
 
 def _cs224n(name: str, stem: str, **columns: str) -> DataConfig:

@@ -148,5 +148,5 @@ class TaskFiles:
             return None
         if self._halves is None:
             texts = [file.stream(column) for column in text_columns(self.config, self.reader)]
-            self._halves = split_rows(texts, self.config.dev_fraction, self.seed)
+            self._halves = split_rows(texts, self.config.dev_fraction, self.config.split_seed(self.seed))
         return self._halves[0 if split == "train" else 1]

@@ -115,8 +115,8 @@ def _with_dev(data: DataConfig, task: str, file: Path, keep: Keep) -> DataConfig
     if data.hub is not None and keep == "rehearse":
         raise UserError(f"--file {task}: the train rows of this task are on the hub, and so are its dev rows")
     given = tuple(split for split in data.given or () if split != "dev") or None
-    other = {"dev": str(file.resolve()), "dev_fraction": None, "hub": None, "preset": None, "given": given}
-    return data.model_copy(update=other)
+    cleared = dict.fromkeys(("dev_fraction", "dev_seed", "hub", "preset"))
+    return data.model_copy(update={"dev": str(file.resolve()), "given": given, **cleared})
 
 
 def _without_train(data: DataConfig) -> DataConfig:

@@ -139,10 +139,11 @@ def arm_recipe(source: FoundStudy, name: str, data_dir: Path | None = None, body
         put(content, "distill.teachers", list(arm.teachers))
     recipe = resolve(parse_recipe(content | {"name": name}, where), base, data_dir, body)
     for task, config in recipe.tasks.items():
-        if config.data.dev_fraction is not None and not config.auxiliary:
+        data = config.data
+        if data.dev_fraction is not None and data.dev_seed is None and not config.auxiliary:
             raise UserError(
                 f"{where}: tasks.{task}.data.dev_fraction: samples other dev rows for every seed, but a study compares "
-                "all runs on the same rows; set a dev file instead"
+                "all runs on the same rows; set `dev_seed` too, or a dev file instead"
             )
     return _named_teachers(recipe, arm, where)
 

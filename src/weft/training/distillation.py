@@ -176,10 +176,11 @@ def teacher_notes(teachers: Sequence[Teacher], student: ModelConfig) -> list[str
     for teacher in teachers:
         theirs = teacher.settings.config
         for task, own in student.tasks.items():
-            split = (own.data.dev_fraction, student.seed)
+            split = (own.data.dev_fraction, own.data.split_seed(student.seed))
             if own.data.dev_fraction is None or task not in theirs.tasks:
                 continue
-            if (theirs.tasks[task].data.dev_fraction, theirs.seed) != split:
+            data = theirs.tasks[task].data
+            if (data.dev_fraction, data.split_seed(theirs.seed)) != split:
                 found.append(
                     f"tasks.{task}.data.dev_fraction: the teacher {teacher.folder} has another seed or dev_fraction, "
                     "so it was probably trained on some of this run's dev rows, which inflates the scores; use the "

@@ -176,7 +176,8 @@ def _require_alike(first: Path, model: Model, other: Path, another: Model) -> No
         for key in (key for key in DataConfig.model_fields if key not in NOT_DEV):
             refuse(f"tasks.{name}.data.{key}", mine["data"].get(key), theirs["data"].get(key))
         if "dev_fraction" in mine["data"]:
-            refuse("seed, which divides train and dev,", model.config.seed, another.config.seed)
+            seeds = [one.config.tasks[name].data.split_seed(one.config.seed) for one in (model, another)]
+            refuse("seed, which divides train and dev,", *seeds)
             refuse(f"tasks.{name}.data.train", mine["data"].get("train"), theirs["data"].get("train"))
 
 

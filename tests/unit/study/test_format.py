@@ -164,6 +164,9 @@ def test_dev_rows_that_differ_are_refused(place: Path, tiny: Path) -> None:
     data = f'{{ train = "{other}", dev_fraction = 0.5, text = "a", text2 = "b", label = "sim" }}'
     with pytest.raises(UserError, match="samples other dev rows for every seed"):
         plan_study(load_study(written(place, STUDY.replace("[arms.a]", f'[arms.a]\n"tasks.similarity.data" = {data}'))))
+    fixed = data.replace("0.5,", "0.5, dev_seed = 7,")
+    plan = plan_study(load_study(written(place, STUDY.replace("[set]", f'[set]\n"tasks.similarity.data" = {fixed}'))))
+    assert {arm.recipe.tasks["similarity"].data.split_seed(seed) for arm, seed in plan.runs()} == {7}
 
 
 def test_teachers_come_before_their_students(place: Path) -> None:
