@@ -144,19 +144,20 @@ def page(shown: list[Shown]) -> str:
 def summary(shown: list[Shown]) -> str:
     """Count the verdicts, and name the claims that bodies decide differently."""
     counts = [f"{count} {verdict}" for verdict, count in verdict_counts(shown).items()]
-    numbers = sorted({number for one in shown for claim in one.result.claims if (number := one.origin(claim)[0])})
-    decided = sorted(
-        {
-            number
-            for one in shown
-            for claim in one.result.claims
-            if claim.verdict != "undecided" and (number := one.origin(claim)[0])
-        }
-    )
+    parts: dict[int, list[bool]] = {}  # number of a claim of the reports -> whether each of its parts is decided
+    for one in (one for one in shown if one.body == PACKAGED):
+        for claim in one.result.claims:
+            if number := one.origin(claim)[0]:
+                parts.setdefault(number, []).append(claim.verdict != "undecided")
+    states = {
+        "decided": [number for number, found in parts.items() if all(found)],
+        "decided in part": [number for number, found in parts.items() if any(found) and not all(found)],
+        "open": [number for number, found in parts.items() if not any(found)],
+    }
+    words = [f"{len(own)} {state} ({_listed(own)})" for state, own in states.items()]
     lines = [
         f"**{sum(verdict_counts(shown).values())} verdicts**: {', '.join(counts)}. Of the thirteen claims of the "
-        f"reports, {len(numbers)} were tested here ({_listed(numbers)}), and {len(decided)} have a decided part "
-        f"({_listed(decided)}).",
+        f"reports, {len(parts)} were tested on MiniLM-L6: {', '.join(words)}.",
         "",
     ]
     missing = [f"`{name}`" for name in shipped_texts("studies") if name not in {one.result.name for one in shown}]
@@ -178,7 +179,7 @@ def verdict_counts(shown: list[Shown]) -> dict[str, int]:
 
 
 def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers)) or "none"
+    return ", ".join(map(str, sorted(numbers))) or "none"
 
 
 def _body(name: str) -> str:
