@@ -208,10 +208,7 @@ class Served:
         for at in due:
             await asyncio.sleep(max(0.0, start + at - time.perf_counter()))
             if not idle:
-                made.append(
-                    (await loop.create_connection(lambda: PacedClient(tally, deque()), "127.0.0.1", self.port))[1]
-                )
-                made[-1].idle = idle
+                made.append((await loop.create_connection(connect, "127.0.0.1", self.port))[1])
                 idle.append(made[-1])
             idle.popleft().ask(next(requests), start + at)
         while any(client.is_waiting for client in made):

@@ -27,7 +27,7 @@ from weft.study import tables
 from weft.study.format import Study, load_study
 from weft.study.power import published_score
 from weft.study.records import ClaimResult, StudyResult
-from weft.study.statistics import LEVEL, MANY, Estimate
+from weft.study.statistics import LEVEL, Estimate, satterthwaite
 
 DOCS = Path(__file__).parent
 FILES, PACKAGED = DOCS / "results", "packaged:minilm-l6"
@@ -231,9 +231,9 @@ def enough_seeds(result: StudyResult, claim: ClaimResult, target: float) -> str:
     spread = statistics.variance(one - two for one, two in _of_common_seeds(better, worse))
     of_rows = max(0.0, claim.standard_error**2 - spread / len(claim.seeds))
     for seeds in range(2, MOST_SEEDS + 1):
-        squared, estimated = spread / seeds + of_rows, spread / seeds
-        freedom = min(squared**2 * (seeds - 1) / estimated**2, MANY) if estimated else MANY
-        if Estimate(0.0, math.sqrt(squared), freedom).smallest(LEVEL / claim.claims_asked) <= target:
+        squared = spread / seeds + of_rows
+        own = Estimate(0.0, math.sqrt(squared), satterthwaite(squared, spread / seeds, seeds))
+        if own.smallest(LEVEL / claim.claims_asked) <= target:
             return str(seeds)
     return f"over {MOST_SEEDS}"
 

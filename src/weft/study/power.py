@@ -21,7 +21,7 @@ from weft.kinds.metrics import METRICS, overall
 from weft.recipes.library import library
 from weft.study.format import Claim
 from weft.study.plan import PlannedArm, StudyPlan
-from weft.study.statistics import LEVEL, MANY, Estimate
+from weft.study.statistics import LEVEL, Estimate, satterthwaite
 
 SEED_SD = 0.01
 SCORE = 0.7
@@ -50,7 +50,7 @@ def detectable(plan: StudyPlan, claim: Claim) -> float | None:
         of_seed += 2 * over_train * (1 - SAME_SEED)
     squared = of_seed / seeds + 2 * over_rows * (WITHIN - BETWEEN + INTERACTION / seeds)
     estimated = (of_seed + 2 * over_rows * INTERACTION) / seeds  # the part that is estimated from few seeds
-    freedom = min(squared**2 * (seeds - 1) / estimated**2, MANY)
+    freedom = satterthwaite(squared, estimated, seeds)
     typical = squared * float(stats.chi2.median(freedom)) / freedom  # few seeds underestimate more often than not
     return Estimate(0.0, math.sqrt(typical), freedom).smallest(LEVEL / len(plan.study.claims))
 

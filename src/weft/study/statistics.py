@@ -102,8 +102,12 @@ def estimate(measured: Measured) -> Estimate | None:
     squared = max(of_seeds + of_rows - in_both, of_seeds, of_rows)
     if squared <= 0:
         return None
-    freedom = min(squared**2 * (seeds - 1) / of_seeds**2, MANY) if of_seeds > 0 else MANY
-    return Estimate(value, math.sqrt(squared), freedom)
+    return Estimate(value, math.sqrt(squared), satterthwaite(squared, of_seeds, seeds))
+
+
+def satterthwaite(squared: float, of_seeds: float, seeds: int) -> float:
+    """Return the degrees of freedom of a squared error, of which the part `of_seeds` is estimated from a few seeds."""
+    return min(squared**2 * (seeds - 1) / of_seeds**2, MANY) if of_seeds > 0 else MANY
 
 
 def difference(better: Measured, worse: Measured) -> Estimate | None:
