@@ -12,7 +12,7 @@ import math
 import re
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,20 +144,19 @@ def page(shown: list[Shown]) -> str:
 def summary(shown: list[Shown]) -> str:
     """Count the verdicts, and name the claims that bodies decide differently."""
     counts = [f"{count} {verdict}" for verdict, count in verdict_counts(shown).items()]
-    parts: dict[int, list[bool]] = {}  # number of a claim of the reports -> whether each of its parts is decided
+    parts: dict[int, set[str]] = {}  # number of a claim of the reports -> the verdicts on its parts
     for one in (one for one in shown if one.body == PACKAGED):
         for claim in one.result.claims:
             if number := one.origin(claim)[0]:
-                parts.setdefault(number, []).append(claim.verdict != "undecided")
-    states = {
-        "decided": [number for number, found in parts.items() if all(found)],
-        "decided in part": [number for number, found in parts.items() if any(found) and not all(found)],
-        "open": [number for number, found in parts.items() if not any(found)],
-    }
+                parts.setdefault(number, set()).add(claim.verdict)
+    states: dict[str, list[int]] = {"supported": [], "refuted": [], "supported in part": [], "undecided": []}
+    for number, found in parts.items():
+        states[_of_all_parts(found)].append(number)
     words = [f"{len(own)} {state} ({_listed(own)})" for state, own in states.items()]
     lines = [
         f"**{sum(verdict_counts(shown).values())} verdicts**: {', '.join(counts)}. Of the thirteen claims of the "
-        f"reports, {len(parts)} were tested on MiniLM-L6: {', '.join(words)}.",
+        f"reports, {len(parts)} were tested on MiniLM-L6: {', '.join(words)}. Most have several parts: such a claim is "
+        "supported if all parts are, and refuted if one is.",
         "",
     ]
     missing = [f"`{name}`" for name in shipped_texts("studies") if name not in {one.result.name for one in shown}]
@@ -171,6 +170,14 @@ def summary(shown: list[Shown]) -> str:
             words = ", ".join(f"{verdict} on {_body(body)}" for body, verdict in own.items())
             lines += [f"- The bodies differ: {text} is {words}.", ""]
     return "\n".join(lines)
+
+
+def _of_all_parts(verdicts: Set[str]) -> str:
+    if "refuted" in verdicts:
+        return "refuted"
+    if verdicts == {"supported"}:
+        return "supported"
+    return "supported in part" if "supported" in verdicts else "undecided"
 
 
 def verdict_counts(shown: list[Shown]) -> dict[str, int]:
