@@ -151,7 +151,7 @@ def summary(shown: list[Shown]) -> str:
                 parts.setdefault(number, set()).add(claim.verdict)
     states: dict[str, list[int]] = {"supported": [], "refuted": [], "supported in part": [], "undecided": []}
     for number, found in parts.items():
-        states[_of_all_parts(found)].append(number)
+        states[of_all_parts(found)].append(number)
     words = [f"{len(own)} {state} ({_listed(own)})" for state, own in states.items()]
     lines = [
         f"**{sum(verdict_counts(shown).values())} verdicts**: {', '.join(counts)}. Of the thirteen claims of the "
@@ -172,7 +172,7 @@ def summary(shown: list[Shown]) -> str:
     return "\n".join(lines)
 
 
-def _of_all_parts(verdicts: Set[str]) -> str:
+def of_all_parts(verdicts: Set[str]) -> str:
     if "refuted" in verdicts:
         return "refuted"
     if verdicts == {"supported"}:

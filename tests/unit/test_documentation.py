@@ -189,6 +189,19 @@ def test_a_study_is_added_without_the_paths_of_its_machine(
         results["add"](tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ({"supported"}, "supported"),
+        ({"supported", "undecided", "refuted"}, "refuted"),
+        ({"supported", "undecided"}, "supported in part"),
+        ({"undecided"}, "undecided"),
+    ],
+)
+def test_one_verdict_over_the_parts_of_a_claim(results: dict[str, Any], verdicts: set[str], expected: str) -> None:
+    assert results["of_all_parts"](verdicts) == expected
+
+
 def test_seeds_that_detect_a_difference(results: dict[str, Any]) -> None:
     """A paired t-test detects a difference of one standard deviation of the differences with 10 pairs."""
     first, *_ = results["read_results"]()
